@@ -59,7 +59,7 @@ def forty_lines(
     said = taken(user[::-1], ">", [], 0.5)[::-1]
     files = taken(list(dict.fromkeys(paths)), "*", said, 0.7)
     last = taken(agent[::-1], "<", [*said, *files], 1)[::-1]
-    groups = {">": Group.USER, "*": Group.FILES, "<": Group.LAST}
+    groups = {">": Group.USER, "*": Group.FILES, "<": Group.AGENT}
     return [
         SummaryLine(
             line,

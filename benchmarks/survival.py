@@ -52,7 +52,7 @@ TOKENIZER = "o200k_base"
 _Z = 1.959963984540054
 _ANY_WORDS = 10**9
 # The groups of a summary that hold what somebody said.
-_STATEMENTS = frozenset({str(Group.USER), str(Group.AGENT), str(Group.LAST), str(Group.EARLIER)})
+_STATEMENTS = frozenset({str(Group.USER), str(Group.AGENT), str(Group.EARLIER)})
 
 
 @dataclass(frozen=True, slots=True)

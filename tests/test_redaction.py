@@ -13,7 +13,7 @@ import pytest
 from openai.types.chat import ChatCompletionMessage
 
 from policyctx import Session
-from policyctx.messages.redaction import Door
+from policyctx.messages.door import Door
 from policyctx.messages.shapes.built_in import BUILT_IN
 from policyctx.patterns import Secrets
 from policyctx.policy.loading import load_policy
@@ -315,7 +315,7 @@ def test_no_pattern_takes_more_than_linear_time() -> None:
 def test_a_pass_is_a_small_part_of_a_turn(tmp_path: Path) -> None:
     written = tmp_path / "p.yaml"
     written.write_text("apiVersion: policyctx/v1\nname: p\nextends: secrets\n", encoding="utf-8")
-    door = Door(load_policy(written).redact, BUILT_IN)
+    door = Door(load_policy(written).redact, "keep", BUILT_IN)
     text = (
         "items: {tool_result: {offload: true, keep_recent: 3}}\nsteps: [{name: s, do: offload}]\n"
     )

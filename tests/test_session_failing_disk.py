@@ -9,15 +9,15 @@ import os
 import resource
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 
 from policyctx import Session
 from policyctx.errors import StoreError
-from policyctx.integrations.host_sessions import Turn
+from policyctx.integrations.host_sessions import Turn, at_once
 from policyctx.messages.asked import Asked
 from policyctx.testing.faults import refusing_writes
 from policyctx.turns.result import Result
@@ -35,6 +35,8 @@ COMPACTING = """\
     compaction: {keep_recent: {messages: 1}}
     steps: [{name: compact, do: compact, when: {messages: {over: 4}}}]
     """
+Fault: TypeAlias = Callable[[Path], AbstractContextManager[None]]
+STATE = ".policyctx/*"
 TEXTS = [f"result {i} " * 400 for i in range(12)]
 NOBODY = 65534
 
@@ -80,18 +82,67 @@ def a_file_in_its_place(root: Path) -> Iterator[None]:
         root.unlink()
 
 
-def refusing(number: int) -> Callable[[Path], AbstractContextManager[None]]:
+@contextmanager
+def no_descriptors(root: Path) -> Iterator[None]:
+    """Let the process open no further file."""
+    del root
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def in_the_place_of(pattern: str, made: Callable[[Path], object]) -> Fault:
+    """Have what `made` makes in the place of a file or folder of the root, and put it back."""
+
+    @contextmanager
+    def replaced(root: Path) -> Iterator[None]:
+        [path] = [root] if pattern == "." else root.glob(pattern)
+        kept = path.rename(root.parent / "kept")
+        made(path)
+        try:
+            yield
+        finally:
+            path.rmdir() if path.is_dir() else path.unlink()
+            kept.rename(path)
+
+    return replaced
+
+
+def loop(path: Path) -> None:
+    """Make a link to itself."""
+    path.symlink_to(path.name)
+
+
+def refusing(number: int) -> Fault:
     return lambda root: refusing_writes(root, number)
 
 
-FAULTS = {
-    "No space left on device": refusing(errno.ENOSPC),
-    "Input/output error": refusing(errno.EIO),
-    "Read-only file system": refusing(errno.EROFS),
-    "File too large": files_too_large,
-    "Permission denied": without_permission,
-    "Not a directory": a_file_in_its_place,
+FAULTS: dict[str, tuple[str, Fault]] = {
+    "ENOSPC": ("No space left on device", refusing(errno.ENOSPC)),
+    "EIO": ("Input/output error", refusing(errno.EIO)),
+    "EROFS": ("Read-only file system", refusing(errno.EROFS)),
+    "EFBIG": ("File too large", files_too_large),
+    "EACCES": ("Permission denied", without_permission),
+    "EMFILE": ("Too many open files", no_descriptors),
+    "ENOTDIR": ("Not a directory", a_file_in_its_place),
+    "ENOTDIR, state": ("Not a directory", in_the_place_of(STATE, Path.touch)),
+    "ENOTDIR, texts": ("Not a directory", in_the_place_of("tool_result", Path.touch)),
+    "EISDIR, lock": ("Is a directory", in_the_place_of(f"{STATE}/lock", Path.mkdir)),
+    "EISDIR, journal": ("Is a directory", in_the_place_of(f"{STATE}/journal.jsonl", Path.mkdir)),
+    "ELOOP, root": ("Too many levels of symbolic links", in_the_place_of(".", loop)),
+    "ELOOP, state": ("leads back to itself", in_the_place_of(".policyctx", loop)),
+    "ELOOP, texts": ("leads back to itself", in_the_place_of("tool_result", loop)),
 }
+UNREADABLE: dict[str, tuple[str, Fault]] = {
+    "EACCES": FAULTS["EACCES"],
+    "EMFILE": FAULTS["EMFILE"],
+    "ELOOP, root": FAULTS["ELOOP, root"],
+    "ELOOP, state": FAULTS["ELOOP, state"],
+}
+"""The faults because of which a session cannot read its records after a restart."""
 
 
 def about_writing(result: Result) -> list[str]:
@@ -106,18 +157,18 @@ def root(tmp_path: Path) -> Path:
     return tmp_path / "root"
 
 
-@pytest.mark.parametrize("words", FAULTS)
+@pytest.mark.parametrize(("words", "fault"), FAULTS.values(), ids=FAULTS)
 def test_a_write_that_fails_is_reported_once_and_again_when_writes_work(
-    root: Path, words: str
+    root: Path, words: str, fault: Fault
 ) -> None:
     session = Session(policy(RETIRING), root=root, session_id="s")
     assert about_writing(session.apply(session_of(*TEXTS[:3]))) == []
-    with FAULTS[words](root):
+    with fault(root):
         first, *later = [session.apply(session_of(*TEXTS[:n])) for n in range(4, 8)]
     [warning] = about_writing(first)
     assert warning.startswith("offloading has stopped: ")
-    assert f": {words}; the list is sent whole" in warning
-    assert [about_writing(result) for result in later] == [[], [], []]
+    assert f"{words}; the list is sent whole" in warning
+    assert [result.warnings for result in later] == [(), (), ()]
     assert session.totals().failed_writes == 4
     assert session.writes.problem
     again = session.apply(session_of(*TEXTS[:8]))
@@ -187,22 +238,43 @@ def test_the_log_of_an_sdk_has_each_change_once(
     session = Session(policy(RETIRING), root=root, session_id="s")
     with caplog.at_level(logging.WARNING), refusing_writes(root, errno.ENOSPC):
         for n in range(3, 7):
-            Turn(session, Asked(str(n), session_of(*TEXTS[:n]))).apply()
+            turn = Turn(session, Asked(str(n), session_of(*TEXTS[:n])), blocks=True)
+            at_once(turn.apply())
     stopped = [one for one in caplog.messages if "offloading has stopped" in one]
     assert len(stopped) == 1
     assert stopped[0].startswith("session s: ")
 
 
-def test_a_journal_that_cannot_be_read_is_an_error_after_a_restart(root: Path) -> None:
+@pytest.mark.parametrize(("words", "fault"), UNREADABLE.values(), ids=UNREADABLE)
+def test_records_that_cannot_be_read_are_an_error_after_a_restart(
+    root: Path, words: str, fault: Fault
+) -> None:
     Session(policy(RETIRING), root=root, session_id="s").apply(session_of(*TEXTS[:3]))
-    journal = root / ".policyctx/s/journal.jsonl"
-    journal.chmod(0)
-    with without_permission(root):
-        again = Session(policy(RETIRING), root=root, session_id="s")
-        with pytest.raises(StoreError, match="Permission denied"):
-            again.apply(session_of(*TEXTS[:4]))
-    journal.chmod(0o600)
-    assert again.apply(session_of(*TEXTS[:4])).offloaded_count == 1
+    again = Session(policy(RETIRING), root=root, session_id="s")
+    with fault(root):
+        for _ in range(2):
+            with pytest.raises(StoreError, match=words):
+                again.apply(session_of(*TEXTS[:4]))
+        assert words in again.writes.problem
+    found = again.apply(session_of(*TEXTS[:4]))
+    assert (found.offloaded_count, found.warnings, again.writes.problem) == (1, (), "")
+    assert again.totals().failed_writes == 0
+
+
+@pytest.mark.parametrize(("words", "fault"), FAULTS.values(), ids=FAULTS)
+def test_a_restarted_session_reports_a_write_that_fails_once(
+    root: Path, words: str, fault: Fault
+) -> None:
+    Session(policy(RETIRING), root=root, session_id="s").apply(session_of(*TEXTS[:3]))
+    session, found = Session(policy(RETIRING), root=root, session_id="s"), []
+    with fault(root):
+        for n in range(4, 8):
+            with suppress(StoreError):  # its records cannot be read: see above
+                found.append(session.apply(session_of(*TEXTS[:n])))
+    assert words in session.writes.problem or not found
+    assert [len(about_writing(result)) for result in found[:1]] == [1] * bool(found)
+    assert [result.warnings for result in found[1:]] == [()] * len(found[1:])
+    assert session.apply(session_of(*TEXTS[:8])).offloaded_count >= 5
 
 
 def test_a_torn_journal_on_a_full_disk_is_reported_once(

@@ -8,7 +8,7 @@ import pytest
 
 from policyctx import Request, Session
 from policyctx.errors import InputError
-from policyctx.integrations.host_sessions import Turn
+from policyctx.integrations.host_sessions import Turn, at_once
 from policyctx.messages.asked import Asked
 from policyctx.planning.gates import GateVerdict
 from tests.conversations import session_of
@@ -91,12 +91,12 @@ def test_until_is_a_share_of_the_window_of_the_called_model(tmp_path: Path) -> N
 def test_a_loop_names_the_model_of_each_request(tmp_path: Path) -> None:
     live = session(tmp_path)
     messages = session_of("x" * 4 * 110_000)
-    assert Turn(live, Asked("a", messages, model="gpt-4o")).preview() is not messages
-    sent = Turn(live, Asked("b", messages, model="claude-opus-4-8")).apply()
-    assert sent.messages is messages
-    sent = Turn(live, Asked("c", messages, model="gpt-4o")).apply()
-    assert sent.messages is not messages
-    Turn(live, Asked("d", messages)).apply()
+    models = {"a": "gpt-4o", "b": "claude-opus-4-8", "c": "gpt-4o", "d": None}
+    turns = [Turn(live, Asked(key, messages, model=m), blocks=True) for key, m in models.items()]
+    assert at_once(turns[0].preview()) is not messages
+    assert at_once(turns[1].apply()).messages is messages
+    assert at_once(turns[2].apply()).messages is not messages
+    at_once(turns[3].apply())
     assert gate_of(live).limit == 102_400
     live.apply(messages, request=CLAUDE)
     assert gate_of(live).limit == 800_000

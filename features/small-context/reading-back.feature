@@ -26,6 +26,21 @@ Feature: What the agent reads back stays for a while, and leaves without a secon
       | cat            |
       | read_offloaded |
 
+  Scenario Outline: A result that was read back leaves at once when it is larger than the window
+    Given a result "b" of 250,000 tokens from Bash
+    When the policy is applied
+    Then the result "b" is offloaded by the step make-it-fit
+    When the model reads the file of the result "b" with <tool>
+    And the policy is applied again
+    Then the last <tool> result is offloaded by the step make-it-fit
+    And the file of the last <tool> result is "tool_result/Bash/b.md"
+    And no warnings are given
+
+    Examples:
+      | tool           |
+      | Read           |
+      | read_offloaded |
+
   Scenario: A part of a file leaves the name of the file too
     Given a result "lines" of 20,000 characters that begins with "one\ntwo\nthree\n" from Bash
     And 5 Bash results of 10 tokens

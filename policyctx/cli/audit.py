@@ -19,7 +19,7 @@ from policyctx.cli.replay import Agents, Jobs, Recordings, Since, recording_file
 from policyctx.cli.replay_output import outcome_report
 from policyctx.compaction.points import PointKind
 from policyctx.replay.audit import EXTRACTIVE, AuditedCompaction, AuditedSession, Finding, audited
-from policyctx.replay.executing.processes import executor
+from policyctx.replay.cluster import executor
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -16,8 +16,8 @@ from policyctx.cli.progress import gathered, interruptible, replay_policy, tell
 from policyctx.cli.replay import Agents, Jobs, Prices, Recordings, Scheduler, Since, recording_files
 from policyctx.cli.replay_output import figures_report, outcome_report, unknown
 from policyctx.errors import visible
+from policyctx.replay.cluster import executor
 from policyctx.replay.diff import Compared, Difference, ItemFate, compared
-from policyctx.replay.executing.processes import executor
 from policyctx.replay.summing import Figures, figures_of, total
 
 if TYPE_CHECKING:

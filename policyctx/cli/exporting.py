@@ -9,8 +9,8 @@ import typer
 
 from policyctx.cli.output import Json, Policy, console, json_text
 from policyctx.errors import Diagnostic, Location, PolicyError
-from policyctx.integrations.context_management.converting import LeftBehind, exported, imported
-from policyctx.integrations.context_management.edits import BETAS, read_edits
+from policyctx.integrations.context_edits import BETAS, read_edits
+from policyctx.integrations.context_management import LeftBehind, exported, imported
 from policyctx.policy.loading import loaded
 from policyctx.policy.sources import MAX_BYTES, PolicySource, policy_source, read_source
 

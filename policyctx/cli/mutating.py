@@ -1,9 +1,8 @@
 """`policyctx test --mutate`: the mutants of a policy that no scenario notices."""
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
@@ -25,53 +24,31 @@ def print_mutants(
     with their number comes first.
     """
     reasons = {} if accept is None else accepted(accept)
-    mutants = mutants_of(resolved(policy_source(policy)))
+    source = policy_source(policy)
+    mutants = mutants_of(resolved(source))
     verdicts: list[MutantVerdict] = []
+    err = console(stderr=True)
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
     try:
-        for verdict in _verdicts(mutants, policy, paths, jobs):
-            verdicts.append(verdict)  # noqa: PERF402 - what came before an error is reported
+        with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bars:
+            bar = bars.add_task("the scenarios as they are", total=None)
+            known = covered(policy, paths)
+            bars.update(bar, description="mutants", total=len(mutants.all), completed=0)
+            path, processes = source.path or source.name, jobs or os.cpu_count() or 1
+            for verdict in judged(mutants.all, path, known, paths, processes):
+                verdicts.append(verdict)
+                bars.advance(bar)
     except MutationError as error:
         if as_json:
             _print_json(mutants, verdicts, reasons, error)
         raise
     order = {mutant: i for i, mutant in enumerate(mutants.all)}
     verdicts.sort(key=lambda verdict: order[verdict.mutant])
-    return _reported(mutants, verdicts, reasons, as_json=as_json)
-
-
-def _verdicts(
-    mutants: Mutants, policy: str, paths: Sequence[str], jobs: int | None
-) -> Iterator[MutantVerdict]:
-    """Yield the verdicts as they come, with a bar on a terminal."""
-    err = console(stderr=True)
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
-    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bars:
-        bar = bars.add_task("the scenarios as they are", total=None)
-        known = covered(policy, paths)
-        bars.update(bar, description="mutants", total=len(mutants.all), completed=0)
-        source = policy_source(policy)
-        path = source.path or source.name
-        for verdict in judged(mutants.all, path, known, paths, jobs or os.cpu_count() or 1):
-            yield verdict
-            bars.advance(bar)
-
-
-def _reported(
-    mutants: Mutants, verdicts: Sequence[MutantVerdict], reasons: dict[str, str], *, as_json: bool
-) -> bool:
-    unnoticed = [v for v in verdicts if v.noticed_by is None]
     survivors, stale = _judgement(verdicts, reasons)
     if as_json:
         _print_json(mutants, verdicts, reasons)
-        return not survivors and not stale
-    out = console()
-    if survivors:
-        out.print("no scenario noticed these mutants:")
-        columns, whole = ("written at", "mutant", "scenarios"), {"written at", "scenarios"}
-        out.print(table(columns, _rows(survivors), numeric=set(), whole=whole))
-    for told in stale:
-        out.print(f"listed as accepted, but noticed or not a mutant: {told}")
-    out.print(_summary(mutants, len(verdicts), len(unnoticed), len(unnoticed) - len(survivors)))
+    else:
+        _print(mutants, verdicts, reasons)
     return not survivors and not stale
 
 
@@ -84,6 +61,36 @@ def _judgement(
     return survivors, sorted(reasons.keys() - {v.mutant.told for v in unnoticed})
 
 
+def _print(mutants: Mutants, verdicts: Sequence[MutantVerdict], reasons: dict[str, str]) -> None:
+    out = console()
+    survivors, stale = _judgement(verdicts, reasons)
+    if survivors:
+        out.print("no scenario noticed these mutants:")
+        columns, whole = ("written at", "mutant", "scenarios"), {"written at", "scenarios"}
+        out.print(table(columns, map(_row, survivors), numeric=set(), whole=whole))
+    for told in stale:
+        out.print(f"listed as accepted, but noticed or not a mutant: {told}")
+    out.print("; ".join(_summary(mutants, verdicts, survivors)))
+
+
+def _row(verdict: MutantVerdict) -> tuple[str, str, str]:
+    mutant = verdict.mutant
+    reached = f"{verdict.scenarios} ran" if verdict.scenarios else "none covers it"
+    return f"{mutant.file}:{mutant.line}", mutant.told, reached
+
+
+def _summary(
+    mutants: Mutants, verdicts: Sequence[MutantVerdict], survivors: Sequence[MutantVerdict]
+) -> Iterator[str]:
+    noticed = sum(v.noticed_by is not None for v in verdicts)
+    listed = len(verdicts) - noticed - len(survivors)
+    accepted_too = f", {listed} accepted" if listed else ""
+    yield f"{noticed} of {len(verdicts)} mutants noticed{accepted_too}"
+    others = (mutants.invalid, "invalid"), (mutants.same, "without effect")
+    if not_run := ", ".join(f"{number} {word}" for number, word in others if number):
+        yield f"changes not run: {not_run}"
+
+
 def _print_json(
     mutants: Mutants,
     verdicts: Sequence[MutantVerdict],
@@ -93,7 +100,18 @@ def _print_json(
     """Print the report; where mutants were not run, their total is not known."""
     survivors, stale = _judgement(verdicts, reasons)
     report = {
-        "mutants": [_plain(v, reasons) for v in verdicts],
+        "mutants": [
+            {
+                "mutant": v.mutant.told,
+                "rule": ".".join(v.mutant.rule),
+                "file": v.mutant.file,
+                "line": v.mutant.line,
+                "scenarios": v.scenarios,
+                "noticed_by": v.noticed_by,
+                "accepted": reasons.get(v.mutant.told),
+            }
+            for v in verdicts
+        ],
         "not_run": len(mutants.all) - len(verdicts),
         "failing": [] if error is None else list(error.failing),
         "error": None if error is None else str(error),
@@ -103,32 +121,3 @@ def _print_json(
         "accepted_but_noticed": stale if error is None else None,
     }
     console().out(json_text(report), highlight=False)
-
-
-def _rows(survivors: Iterable[MutantVerdict]) -> Iterable[tuple[str, str, str]]:
-    for verdict in survivors:
-        mutant = verdict.mutant
-        reached = f"{verdict.scenarios} ran" if verdict.scenarios else "none covers it"
-        yield f"{mutant.file}:{mutant.line}", mutant.told, reached
-
-
-def _summary(mutants: Mutants, count: int, unnoticed: int, listed: int) -> str:
-    text = f"{count - unnoticed} of {count} mutants noticed"
-    if listed:
-        text += f", {listed} accepted"
-    others = (mutants.invalid, "invalid"), (mutants.same, "without effect")
-    not_run = ", ".join(f"{number} {word}" for number, word in others if number)
-    return f"{text}; changes not run: {not_run}" if not_run else text
-
-
-def _plain(verdict: MutantVerdict, reasons: dict[str, str]) -> dict[str, Any]:
-    mutant = verdict.mutant
-    return {
-        "mutant": mutant.told,
-        "rule": ".".join(mutant.rule),
-        "file": mutant.file,
-        "line": mutant.line,
-        "scenarios": verdict.scenarios,
-        "noticed_by": verdict.noticed_by,
-        "accepted": reasons.get(mutant.told),
-    }

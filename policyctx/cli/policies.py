@@ -14,7 +14,7 @@ from policyctx.policy import sources
 from policyctx.policy.agents import AgentEntry, AgentsFile, agents_schema, entry_policy, read_agents
 from policyctx.policy.diagnosing import in_order
 from policyctx.policy.findings import findings
-from policyctx.policy.loading import resolved, validated
+from policyctx.policy.loading import at_causes, loaded
 from policyctx.policy.schema import explained, policy_schema, schema_of
 from policyctx.policy.writing import origins, resolved_yaml
 
@@ -60,8 +60,10 @@ def check(
 
 def _checked(policy: str, extends_from: Sequence[Path]) -> list[Diagnostic]:
     try:
-        root = resolved(sources.policy_source(policy, extends_from=extends_from))
-        return findings(root, validated(root))
+        source = sources.policy_source(policy, extends_from=extends_from)
+        checked, root = loaded(source)
+        found = findings(root, checked)
+        return at_causes(found, source, sources.environment(), findings=findings)
     except PolicyError as error:
         return list(error.diagnostics)
 
@@ -90,8 +92,7 @@ def show(
 
     Example: policyctx show coding-agent --origins
     """
-    root = resolved(sources.policy_source(policy))
-    validated(root)
+    _, root = loaded(sources.policy_source(policy))
     out = output.console()
     if with_origins:
         rows = origins(root)

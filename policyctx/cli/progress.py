@@ -26,7 +26,7 @@ from policyctx.cli.output import console, counted, table
 from policyctx.errors import Diagnostic, Location, PolicyError
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.policy.sources import is_shipped
-from policyctx.replay.executing.executor import Executor
+from policyctx.replay.executing import Executor
 from policyctx.replay.inventory import AgentFiles
 from policyctx.replay.places import (
     RecordingFile,
@@ -211,17 +211,19 @@ def gathered(
         try:
             for outcome in worked(found, work, executor):
                 if isinstance(outcome, Done):
-                    by_file.setdefault(outcome.part.file, []).append((outcome.part, kept(outcomes)))
+                    part = outcome.part
+                    done = by_file.setdefault(part.file, [])
+                    done.append((part, kept(outcomes)))
                     outcomes = []
-                    so_far.files += outcome.is_last
-                    bar.advance(outcome.part.bytes)
+                    so_far.files += len(done) == part.of
+                    bar.advance(part.bytes)
                 else:
                     outcomes.append(outcome)
         except KeyboardInterrupt:
             so_far.is_interrupted = True
     for file in found:
-        for part, done in sorted(by_file.get(file, ()), key=lambda one: one[0].start):
-            so_far.add(part, done)
+        for part, made in sorted(by_file.get(file, ()), key=lambda one: one[0].number):
+            so_far.add(part, made)
         if outcomes and file not in by_file:  # it was being worked on when Ctrl-C came
             so_far.add(WorkPart(file), kept(outcomes))
             outcomes = []

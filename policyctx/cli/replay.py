@@ -23,7 +23,7 @@ from policyctx.cli.progress import (
     tell_left_out,
 )
 from policyctx.cli.replay_output import print_regrets, print_replay, replay_csv, replay_report
-from policyctx.replay.executing.processes import executor
+from policyctx.replay.cluster import executor
 from policyctx.replay.inventory import files_of_agents, require_files
 from policyctx.replay.places import RecordingFile, files, place_of
 from policyctx.replay.report.page import check_writable, write_report

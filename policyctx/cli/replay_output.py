@@ -346,7 +346,7 @@ def _shortened(text: str) -> str:
 
 _DIGITS = 6
 # What says nothing of a single session.
-_NOT_OF_ONE = frozenset({"sessions"})
+_NOT_OF_ONE = frozenset({"sessions", "worst_session"})
 
 
 def replay_report(

@@ -37,8 +37,8 @@ from policyctx.cli.replay_output import figures_report, outcome_report, session_
 from policyctx.errors import visible
 from policyctx.pricing.rows import prices_source
 from policyctx.replay.answer import verdict
-from policyctx.replay.executing.executor import Executor, Job, LostJob
-from policyctx.replay.executing.processes import executor
+from policyctx.replay.cluster import executor
+from policyctx.replay.executing import Executor, Job, LostJob
 from policyctx.replay.inventory import (
     AgentFiles,
     Repeated,

@@ -35,8 +35,8 @@ from policyctx.policy.nodes import Node, read_yaml
 from policyctx.policy.schema import policy_schema
 from policyctx.policy.writing import resolved_yaml
 from policyctx.replay.answer import verdict
+from policyctx.replay.cluster import executor
 from policyctx.replay.common import Common
-from policyctx.replay.executing.processes import executor
 from policyctx.replay.places import RecordingFile
 from policyctx.replay.recording import Recording
 from policyctx.replay.running import LoadedPolicy, compiled

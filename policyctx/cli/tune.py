@@ -41,13 +41,13 @@ from policyctx.policy.loading import resolved
 from policyctx.policy.sources import made_source
 from policyctx.policy.writing import resolved_yaml
 from policyctx.pricing.rows import prices_source
-from policyctx.replay.executing.executor import Executor
-from policyctx.replay.executing.processes import executor
+from policyctx.replay.cluster import executor
+from policyctx.replay.executing import Executor
 from policyctx.replay.report.page import check_writable, write_page
 from policyctx.replay.running import FailedRecording
 from policyctx.replay.terms import PricesOf
 from policyctx.tuning import study
-from policyctx.tuning.evaluating import Evaluator, Priced, ProjectBy, Read, priced, read
+from policyctx.tuning.evaluating import Evaluator, Priced, ProjectBy, TunedSession, priced, read
 from policyctx.tuning.outcomes import SessionOutcome, sums
 from policyctx.tuning.page import page
 from policyctx.tuning.search import Candidate, Constraints
@@ -480,7 +480,7 @@ def _check_output(output: Path | None, incumbent: Incumbent) -> None:
 
 def _studied(
     incumbent: Incumbent,
-    so_far: Progressed[Read],
+    so_far: Progressed[TunedSession],
     options: study.StudyOptions,
     workers: Executor,
     *,

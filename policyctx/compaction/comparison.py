@@ -16,7 +16,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 from policyctx.compaction.extractive.languages import cues_of
 from policyctx.tokens.encoders import CJK
@@ -100,7 +99,6 @@ def stems_of(text: str) -> frozenset[str]:
     return frozenset(found)
 
 
-@lru_cache(maxsize=4096)
 def _stem(word: str) -> str:
     bare = _PLURAL.sub("y", _OF.sub("", word))
     return _DOUBLED.sub(r"\1", _ENDING.sub("", bare))
@@ -244,7 +242,6 @@ def sentences_in(text: str) -> Iterator[str]:
             yield f"{lead} {one}" if lead and is_item else one
 
 
-@lru_cache(maxsize=1024)
 def forbidden_in(text: str) -> tuple[str, ...]:
     """Return the clauses of a text that forbid something, without case and Markdown."""
     clauses = (clause for one in sentences_in(text) for clause in Statement.of(one).clauses)

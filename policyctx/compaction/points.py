@@ -68,13 +68,15 @@ class HistoryPoint:
     """0-based position of its message in the history."""
     values: tuple[str, ...] = ()
     """The exact values in a quotation."""
+    forbidden: tuple[str, ...] = ()
+    """The clauses of an order that forbid something, without case and Markdown."""
     state: str = ""
     """Of a task as its list says it; of a file what was done with it last."""
 
     @property
     def forbids(self) -> bool:
         """Whether it is a prohibition."""
-        return self.kind is PointKind.ORDER and bool(forbidden_in(self.text))
+        return bool(self.forbidden)
 
 
 def points_of(history: History) -> list[HistoryPoint]:
@@ -101,7 +103,7 @@ def quoted(one: Quote) -> HistoryPoint | None:
     cues = cues_of()
     values = tuple(value for value in dict.fromkeys(values_in(text)) if _is_exact(value))
     if cues.standing.found_outside(cues.remarks, text):
-        return HistoryPoint(PointKind.ORDER, text, one.message, values)
+        return HistoryPoint(PointKind.ORDER, text, one.message, values, forbidden_in(text))
     values = (*filter(_TELLING.fullmatch, values), *_MEASURED.findall(text))
     return HistoryPoint(PointKind.VALUE, text, one.message, values) if values else None
 

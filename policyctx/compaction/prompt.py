@@ -426,28 +426,21 @@ class PromptPart:
 
 
 def instructions(
-    settings: Summary, restored: Iterable[str] = (), *, earlier: Iterable[str] = ()
+    settings: Summary,
+    restored: Iterable[str] = (),
+    *,
+    earlier: Iterable[str] = (),
+    in_place: bool = False,
 ) -> str:
-    """Return what a model is told beside the conversation: sections, rules, length.
+    """Return what a model is told of a summary: sections, rules, length.
 
-    `restored` are the paths of the files that come back behind the summary, `earlier` the summaries
-    in what is summarised. A `prompt` of the policy takes the place of all of it.
+    It is beside the conversation, or `in_place`, at the end of the conversation itself. `restored`
+    are the paths of the files that come back behind the summary, `earlier` the summaries in what is
+    summarised. A `prompt` of the policy takes the place of all of it.
     """
-    if settings.prompt is not None:
-        return _given_prompt(settings, earlier)
-    return _BETWEEN.join([_TASK, *_asked(settings, restored)])
-
-
-def instructions_in_place(
-    settings: Summary, restored: Iterable[str] = (), *, earlier: Iterable[str] = ()
-) -> str:
-    """Return the message that asks for the summary at the end of the conversation itself."""
-    if settings.prompt is not None:
-        return _given_prompt(settings, earlier)
-    return _BETWEEN.join([_TASK_IN_PLACE, *_asked(settings, restored)])
-
-
-def _given_prompt(settings: Summary, earlier: Iterable[str]) -> str:
+    if settings.prompt is None:
+        task = _TASK_IN_PLACE if in_place else _TASK
+        return _BETWEEN.join([task, *_asked(settings, restored)])
     values = {
         "sections": _BETWEEN.join(_headed(settings)),
         "rules": "\n".join(f"- {rule}" for rule in settings.rules),

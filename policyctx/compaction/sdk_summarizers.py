@@ -19,7 +19,7 @@ from policyctx.compaction.assembly import SummaryRequest
 from policyctx.compaction.summarizers import ModelSummarizer, in_thread
 from policyctx.definitions.items import HostObject
 from policyctx.errors import MissingExtraError, SummaryError, UsageError
-from policyctx.messages.editing import in_place_anthropic, in_place_chat
+from policyctx.messages.editing import SessionRequest, in_place_anthropic, in_place_chat
 from policyctx.planning.facts import ASSUMED_WINDOWS
 from policyctx.policy.models.compaction import Summary
 from policyctx.policy.values import Share
@@ -55,8 +55,8 @@ class SdkSummarizer(ModelSummarizer):
 
     package: ClassVar[str]
     """The SDK; the extra that brings it has the same name."""
-    clients: ClassVar[tuple[str, str]]
-    """The classes of its clients: the synchronous one and the asynchronous one."""
+    client_class: ClassVar[str]
+    """The class of its asynchronous client."""
     key_variable: ClassVar[str]
     """The environment variable in which the SDK looks for the key."""
 
@@ -66,8 +66,21 @@ class SdkSummarizer(ModelSummarizer):
         self._client: Any = client
 
     @abstractmethod
-    def _asked(self, request: SummaryRequest, base_url: str) -> dict[str, Any]:
-        """Return the request, as the endpoint takes it; raises `SummaryError`."""
+    def _room(self, settings: Summary) -> tuple[int, float]:
+        """Return the model's window, and its tokens for each that is counted here."""
+
+    @abstractmethod
+    def _in_place(self, request: SessionRequest, told: str) -> dict[str, Any]:
+        """Return the session's own request with an instruction behind it."""
+
+    @abstractmethod
+    def _messages(self, told: str, record: str) -> dict[str, Any]:
+        """Return the messages of a request with instructions and the record."""
+
+    def _limit(self, base_url: str) -> str:
+        """Return the name of the limit of the answer's tokens at an endpoint."""
+        del base_url
+        return "max_tokens"
 
     @abstractmethod
     def _create(self, client: HostObject, asked: dict[str, Any]) -> HostObject:
@@ -79,12 +92,11 @@ class SdkSummarizer(ModelSummarizer):
 
     def summarize(self, request: SummaryRequest) -> str:
         """Return the summary; raises `SummaryError`, with the status where there was one."""
-        if _is_async(self._client):
+        if self._client is None or _is_async(self._client):
             return asyncio.run(self._awaited(request, in_own_loop=True))
         try:
-            answer = self._sent(request)
-        except SummaryError:
-            raise
+            client = self._client.with_options(**_options(request))
+            answer = self._create(client, self._asked(request, client))
         except Exception as error:  # noqa: BLE001 - it may show the credentials
             answer = self._failure(error, request)
         return self._written(answer, request)
@@ -95,43 +107,43 @@ class SdkSummarizer(ModelSummarizer):
             return await self._awaited(request)
         return str(await in_thread(lambda: self.summarize(request)))
 
-    def _sent(self, request: SummaryRequest) -> object:
-        if self._client is not None:
-            client = self._client.with_options(**_options(request))
-            return self._create(client, self._asked(request, _url_of(client)))
-        with self._own(request, is_async=False) as own:
-            return self._create(own, self._asked(request, _url_of(own)))
-
     async def _awaited(self, request: SummaryRequest, *, in_own_loop: bool = False) -> str:
         try:
-            answer = await self._sent_async(request, in_own_loop=in_own_loop)
-        except SummaryError:
-            raise
+            answer = await self._sent(request, in_own_loop=in_own_loop)
         except Exception as error:  # noqa: BLE001 - it may show the credentials
             answer = self._failure(error, request)
         return self._written(answer, request)
 
-    async def _sent_async(self, request: SummaryRequest, *, in_own_loop: bool) -> object:
+    async def _sent(self, request: SummaryRequest, *, in_own_loop: bool) -> object:
+        sdk, options = import_module(self.package), _options(request)
         if self._client is None:
-            async with self._own(request, is_async=True) as own:
-                return await self._create(own, self._asked(request, _url_of(own)))
-        asked = self._asked(request, _url_of(self._client))
+            async with getattr(sdk, self.client_class)(**options, **_own(request.settings)) as own:
+                return await self._create(own, self._asked(request, own))
+        asked = self._asked(request, self._client)
         if not in_own_loop:
-            return await self._create(self._client.with_options(**_options(request)), asked)
+            return await self._create(self._client.with_options(**options), asked)
         # The client's own connections belong to its caller's loop.
-        async with import_module(self.package).DefaultAsyncHttpxClient() as connections:
-            copied = self._client.copy(http_client=connections, **_options(request))
+        async with sdk.DefaultAsyncHttpxClient() as connections:
+            copied = self._client.copy(http_client=connections, **options)
             return await self._create(copied, asked)
 
-    def _own(self, request: SummaryRequest, *, is_async: bool) -> HostObject:
-        """Return a client made from the settings and the environment."""
-        options = _options(request)
-        settings = request.settings
-        if settings.base_url is not None:
-            options |= {"base_url": settings.base_url, "api_key": _NO_KEY}
-        if settings.api_key_env is not None:
-            options["api_key"] = _key_in(settings.api_key_env)
-        return getattr(import_module(self.package), self.clients[is_async])(**options)
+    def _asked(self, request: SummaryRequest, client: HostObject) -> dict[str, Any]:
+        """Return the request, as the endpoint takes it; raises `SummaryError`."""
+        settings, history, in_place = request.settings, request.history, request.in_place
+        earlier = history.earlier.values()
+        told = prompt.instructions(
+            settings, history.restored, earlier=earlier, in_place=in_place is not None
+        )
+        limit = self._limit(str(getattr(client, "base_url", "")))
+        limits = {"model": settings.model, limit: max_tokens(request)}
+        if in_place is not None:
+            return limits | self._in_place(in_place, sound(with_objection(told, request)))
+        (window, per_counted), most = self._room(settings), settings.max_input
+        tokens = most.of(window) if isinstance(most, Share) else min(most, window)
+        parts = prompt.recorded_parts(history, settings)
+        parts = prompt.reduced(parts, int(tokens / per_counted), request.counter)
+        content = with_objection(prompt.transcript(parts), request)
+        return limits | self._messages(sound(told), sound(content))
 
     def _written(self, answer: object, request: SummaryRequest) -> str:
         """Return the summary in an answer, with what is pinned; raises `SummaryError`."""
@@ -147,6 +159,8 @@ class SdkSummarizer(ModelSummarizer):
     def _failure(self, error: Exception, request: SummaryRequest) -> SummaryError:
         """Return what went wrong, in words and without the error itself."""
         sdk = import_module(self.package)
+        if isinstance(error, SummaryError):
+            return error
         if isinstance(error, sdk.APITimeoutError):
             return SummaryError(f"there was no answer within {round(request.seconds, 2):g} s")
         if isinstance(error, sdk.APIStatusError):
@@ -211,16 +225,16 @@ def _options(request: SummaryRequest) -> dict[str, Any]:
     return {"max_retries": 0, "timeout": float(request.seconds)}
 
 
-def _url_of(client: object) -> str:
-    return str(getattr(client, "base_url", ""))
-
-
-def _key_in(variable: str) -> str:
-    key = os.environ.get(variable, "")
-    if not key:
+def _own(settings: Summary) -> dict[str, Any]:
+    """Return the options of a client that is made from the settings and the environment."""
+    url, variable = settings.base_url, settings.api_key_env
+    options = {} if url is None else {"base_url": url, "api_key": _NO_KEY}
+    if variable is None:
+        return options
+    if not (key := os.environ.get(variable)):
         why = f"there are no credentials: the environment variable {variable} is not set"
         raise SummaryError(why, is_final=True)
-    return key
+    return options | {"api_key": key}
 
 
 def _is_missing_key(error: Exception, sdk: HostObject) -> bool:
@@ -300,29 +314,26 @@ class AnthropicSummarizer(SdkSummarizer):
     """
 
     package: ClassVar[str] = "anthropic"
-    clients: ClassVar[tuple[str, str]] = ("Anthropic", "AsyncAnthropic")
+    client_class: ClassVar[str] = "AsyncAnthropic"
     key_variable: ClassVar[str] = "ANTHROPIC_API_KEY"
 
-    def _asked(self, request: SummaryRequest, base_url: str) -> dict[str, Any]:
-        del base_url
-        settings, restored = request.settings, request.history.restored
-        earlier = request.history.earlier.values()
-        limits = {"model": settings.model, "max_tokens": max_tokens(request)}
-        if request.in_place is not None:
-            asked = with_objection(
-                prompt.instructions_in_place(settings, restored, earlier=earlier), request
-            )
-            return limits | in_place_anthropic(request.in_place, sound(asked))
-        parts = prompt.reduced(
-            prompt.recorded_parts(request.history, settings),
-            _anthropic_room(settings),
-            request.counter,
+    def _room(self, settings: Summary) -> tuple[int, float]:
+        numbers = re.findall(r"(?<!\d)\d{1,2}(?!\d)", settings.model)
+        version = tuple(map(int, numbers[:2]))
+        is_large = version >= _LARGE_FROM and any(
+            name in settings.model for name in _LARGE_FAMILIES
         )
-        content = with_objection(prompt.transcript(parts), request)
-        return limits | {
-            "system": sound(prompt.instructions(settings, restored, earlier=earlier)),
-            "messages": [{"role": "user", "content": sound(content)}],
-        }
+        is_older = "claude" in settings.model and () < version < _DENSER_FROM
+        return (
+            _LARGE_WINDOW if is_large else _ANTHROPIC_WINDOW,
+            _TOKENS_PER_COUNTED_BEFORE if is_older else _ANTHROPIC_TOKENS_PER_COUNTED,
+        )
+
+    def _in_place(self, request: SessionRequest, told: str) -> dict[str, Any]:
+        return in_place_anthropic(request, told)
+
+    def _messages(self, told: str, record: str) -> dict[str, Any]:
+        return {"system": told, "messages": [{"role": "user", "content": record}]}
 
     def _create(self, client: HostObject, asked: dict[str, Any]) -> HostObject:
         return client.messages.create(**asked)
@@ -357,21 +368,10 @@ def _unfinished(stopped: object, request: SummaryRequest) -> SummaryError:
     return SummaryError(f"the model stopped for {stopped!r}", answered=True)
 
 
-def _anthropic_room(settings: Summary) -> int:
-    """Return how many tokens, as they are counted here, the conversation may have."""
-    numbers = re.findall(r"(?<!\d)\d{1,2}(?!\d)", settings.model)
-    version = tuple(map(int, numbers[:2]))
-    is_large = version >= _LARGE_FROM and any(name in settings.model for name in _LARGE_FAMILIES)
-    window, most = _LARGE_WINDOW if is_large else _ANTHROPIC_WINDOW, settings.max_input
-    tokens = most.of(window) if isinstance(most, Share) else min(most, window)
-    is_older = "claude" in settings.model and () < version < _DENSER_FROM
-    return int(tokens / (_TOKENS_PER_COUNTED_BEFORE if is_older else _ANTHROPIC_TOKENS_PER_COUNTED))
-
-
 # A model's own tokens for each that is counted here.
 _OPENAI_TOKENS_PER_COUNTED = 1.25
 # OpenAI's own models take the limit under this name; most compatible endpoints know the older one.
-_OWN_HOSTS, _OWN_LIMIT, _LIMIT = ("openai.com", "azure.com"), "max_completion_tokens", "max_tokens"
+_OWN_HOSTS, _OWN_LIMIT = ("openai.com", "azure.com"), "max_completion_tokens"
 
 
 class OpenAISummarizer(SdkSummarizer):
@@ -383,33 +383,24 @@ class OpenAISummarizer(SdkSummarizer):
     """
 
     package: ClassVar[str] = "openai"
-    clients: ClassVar[tuple[str, str]] = ("OpenAI", "AsyncOpenAI")
+    client_class: ClassVar[str] = "AsyncOpenAI"
     key_variable: ClassVar[str] = "OPENAI_API_KEY"
 
-    def _asked(self, request: SummaryRequest, base_url: str) -> dict[str, Any]:
-        settings, restored = request.settings, request.history.restored
-        earlier = request.history.earlier.values()
-        limits = {"model": settings.model, _limit_at(base_url): max_tokens(request)}
-        if request.in_place is not None:
-            asked = with_objection(
-                prompt.instructions_in_place(settings, restored, earlier=earlier), request
-            )
-            return limits | in_place_chat(request.in_place, sound(asked))
-        parts = prompt.reduced(
-            prompt.recorded_parts(request.history, settings),
-            _openai_room(settings),
-            request.counter,
-        )
-        content = with_objection(prompt.transcript(parts), request)
-        return limits | {
-            "messages": [
-                {
-                    "role": "system",
-                    "content": sound(prompt.instructions(settings, restored, earlier=earlier)),
-                },
-                {"role": "user", "content": sound(content)},
-            ],
-        }
+    def _room(self, settings: Summary) -> tuple[int, float]:
+        row = row_of(settings.model)
+        window = ASSUMED_WINDOWS["openai"] if row is None else row.context_window
+        return window, _OPENAI_TOKENS_PER_COUNTED
+
+    def _in_place(self, request: SessionRequest, told: str) -> dict[str, Any]:
+        return in_place_chat(request, told)
+
+    def _messages(self, told: str, record: str) -> dict[str, Any]:
+        system = {"role": "system", "content": told}
+        return {"messages": [system, {"role": "user", "content": record}]}
+
+    def _limit(self, base_url: str) -> str:
+        host = urlsplit(base_url).hostname or ""
+        return _OWN_LIMIT if host.endswith(_OWN_HOSTS) else super()._limit(base_url)
 
     def _create(self, client: HostObject, asked: dict[str, Any]) -> HostObject:
         return client.chat.completions.create(**asked)
@@ -435,21 +426,6 @@ class OpenAISummarizer(SdkSummarizer):
             case "content_filter":
                 raise refused()
         raise SummaryError(f"the model stopped for {stopped!r}", answered=True)
-
-
-def _limit_at(base_url: str) -> str:
-    """Return the name of the limit of the answer's tokens at an endpoint."""
-    host = urlsplit(base_url).hostname or ""
-    return _OWN_LIMIT if host.endswith(_OWN_HOSTS) else _LIMIT
-
-
-def _openai_room(settings: Summary) -> int:
-    """Return how many tokens, as they are counted here, the conversation may have."""
-    row = row_of(settings.model)
-    window = ASSUMED_WINDOWS["openai"] if row is None else row.context_window
-    most = settings.max_input
-    tokens = most.of(window) if isinstance(most, Share) else min(most, window)
-    return int(tokens / _OPENAI_TOKENS_PER_COUNTED)
 
 
 SDK_SUMMARIZERS: Mapping[str, Callable[[object], SdkSummarizer]] = {

@@ -9,7 +9,6 @@ sentence, an exact value to the letter.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 from policyctx.compaction.assembly import History, Verified
@@ -22,34 +21,20 @@ from policyctx.compaction.extractive.writing import Group
 from policyctx.policy.models.compaction import Summary
 from policyctx.tokens.encoders import words_in
 
-# The share of a task's words that a text must have.
-_ENOUGH = 0.6
-_STATE = re.compile(r"^\[[^\]]*\](?: #\d+)? ")
-
-
-def lacking(text: str, record: Iterable[Unit]) -> list[Unit]:
-    """Return the units of a record that a text does not say, in their order.
-
-    Of what somebody said only orders and exact values are looked for.
-    """
-    said = Said(text)
-    return [unit for unit in record if _lacks(said, unit)]
-
-
-def _lacks(said: Said, unit: Unit) -> bool:
-    line = unit.text.partition(ASKED)[0].removeprefix("- ")
-    if unit.group is Group.FILES:
-        return not said.has(line.partition(": ")[0])
-    if unit.group is Group.TASKS:
-        return not said.is_about(_STATE.sub("", line), _ENOUGH)
-    if not all(map(said.has, values_in(line))):
-        return True
-    return unit.hard and not said.says(line)
-
-
 HEADING = "## Not said above"
 
 _LOOKED_FOR = (Group.USER, Group.EARLIER)
+
+
+def lacking(text: str, record: Iterable[Unit]) -> list[Unit]:
+    """Return the units of a record whose orders or exact values a text lacks, in their order."""
+    said, lacked = Said(text), list[Unit]()
+    for unit in record:
+        line = unit.text.partition(ASKED)[0].removeprefix("- ")
+        has_values = all(map(said.has, values_in(line)))
+        if not has_values or (unit.hard and not said.says(line)):
+            lacked.append(unit)
+    return lacked
 
 
 def units_of(history: History, settings: Summary) -> list[Unit]:

@@ -94,7 +94,7 @@ class PolicyPlugin(BasePlugin):  # type: ignore[misc]
         )
         if (turn := self._sessions.turn(session, asked)) is None:
             return
-        sent = await turn.apply_async()
+        sent = await turn.apply()
         self._turns.put(call, turn)
         if sent.messages is not sent.given:
             llm_request.contents = list(sent.messages)
@@ -106,14 +106,14 @@ class PolicyPlugin(BasePlugin):  # type: ignore[misc]
         if llm_response.partial or (usage := _usage(llm_response)) is None:
             return
         if (turn := self._turns.get(_key(callback_context))) is not None:
-            await turn.observe_async(usage)
+            await turn.observe(usage)
 
     async def on_model_error_callback(
         self, *, callback_context: HostObject, llm_request: HostObject, error: Exception
     ) -> HostObject:
         """Send a request that was refused as too long once more, and return the response."""
         turn = self._turns.get(_key(callback_context))
-        if turn is None or (sent := await turn.again_async(error)) is None:
+        if turn is None or (sent := await turn.again(error)) is None:
             return None
         llm_request.contents = list(sent.messages)
         model = callback_context._invocation_context.agent.canonical_model  # noqa: SLF001
@@ -121,7 +121,7 @@ class PolicyPlugin(BasePlugin):  # type: ignore[misc]
         async for response in model.generate_content_async(llm_request):  # noqa: B007 - the last
             pass
         if response is not None and (usage := _usage(response)) is not None:
-            await turn.observe_async(usage)
+            await turn.observe(usage)
         return response
 
 

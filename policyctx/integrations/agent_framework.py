@@ -24,7 +24,8 @@ from policyctx.errors import required
 from policyctx.integrations.host_sessions import HostSessions, PolicyLike, Turn
 from policyctx.messages.asked import Asked, model_name
 from policyctx.messages.json_text import JSON, SPACED, json_text, plain_value
-from policyctx.messages.shapes.block_texts import BlockList, medium_of
+from policyctx.messages.shapes.block_texts import BlockList
+from policyctx.messages.shapes.blocks import block_type, file_part, shown_files
 from policyctx.messages.shapes.shape import REMOVED, RESULT_ROLES, Part, Shape, kind_of_text
 from policyctx.session import Session
 from policyctx.tokens.usage import Usage
@@ -42,14 +43,6 @@ with required(
 
 SessionOf: TypeAlias = Callable[[ChatContext], Session | None]
 _ROLES = frozenset({"system", "developer", "user", "assistant", "tool"})
-# The blocks of Anthropic's API as which the files of a message are sized.
-_FILES = {
-    "image": "image",
-    "application": "document",
-    "text": "document",
-    "audio": "audio",
-    "video": "video",
-}
 # Questions of the agent and their answers, which no summary can tell.
 _STATE = frozenset(
     {"function_approval_request", "function_approval_response", "oauth_consent_request"}
@@ -158,10 +151,10 @@ def _result(path: Path, content: HostObject) -> Iterator[Part]:
     if blocks is not None and not seen:
         text, blocks = blocks.json, None
     media = tuple(medium for part in files for medium in part.media)
-    yield Part(path, "tool_result", text, seen, media, call_id=call_id, error=error, blocks=blocks)
-    shown = [part for part in files if part.kind != "unknown"]
-    for number, part in enumerate(shown, 1):
-        yield part._replace(call_id=call_id, error=error, number=number)
+    result = Part(
+        path, "tool_result", text, seen, media, call_id=call_id, error=error, blocks=blocks
+    )
+    yield from (result, *shown_files(result, files))
 
 
 def _texts_of(items: Sequence[Any]) -> tuple[str, ...]:
@@ -170,18 +163,16 @@ def _texts_of(items: Sequence[Any]) -> tuple[str, ...]:
 
 def _file(path: Path, content: HostObject) -> Part | None:
     """Return the part of an image, a document or a sound, None for another content."""
-    media_type = str(content.media_type or "")
-    block = _FILES.get(media_type.partition("/")[0])
-    if content.type not in {"data", "uri"} or block is None:
+    media_type, url = str(content.media_type or ""), str(content.uri or "")
+    kind = block_type(media_type)
+    if content.type not in {"data", "uri"} or kind is None:
         return None
-    url = str(content.uri or "")
     source = {"type": "url", "url": url}
     if content.type == "data":
         data = url.partition(",")[2]
         source = {"type": "base64", "media_type": media_type, "data": data}
-    kind = block if block in ("image", "document") else "unknown"
-    media = (medium_of({"type": block, "source": source}),)
-    return Part(path, kind, json_text(_plain(content)), "", media, media_type=media_type)
+    block = {"type": kind, "source": source}
+    return file_part(path, block, json_text(_plain(content)), media_type)
 
 
 def _edited(content: HostObject, texts: Mapping[Path, str | None]) -> HostObject:
@@ -251,7 +242,7 @@ class PolicyMiddleware(ChatMiddleware):  # type: ignore[misc]
         if (turn := self._turn(context)) is None:
             await call_next()
             return
-        sent = await turn.apply_async()
+        sent = await turn.apply()
         if sent.messages is not sent.given:
             context.messages = list(sent.messages)
 
@@ -267,7 +258,7 @@ class PolicyMiddleware(ChatMiddleware):  # type: ignore[misc]
             try:
                 await call_next()
             except Exception as error:
-                if (again := await turn.again_async(error)) is None:
+                if (again := await turn.again(error)) is None:
                     raise
                 context.messages = list(again.messages)
                 await call_next()
@@ -316,7 +307,7 @@ async def _observe(turn: Turn, response: HostObject) -> None:
         whole -= read + written
     if whole + read + written:
         billed = Usage(whole, read, written, output)
-        await turn.observe_async(billed)
+        await turn.observe(billed)
 
 
 def _model(client: HostObject, options: Mapping[str, Any]) -> str | None:

@@ -12,27 +12,26 @@ that has no middleware.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Generator, Sequence
-from contextlib import aclosing, closing, suppress
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing, suppress
 from copy import copy
 from dataclasses import replace
-from functools import partial
 from types import new_class
 from typing import Any, TypeAlias, get_origin
 
-from policyctx.definitions.items import HostObject, Message
+from policyctx.definitions.items import HostObject
 from policyctx.errors import UsageError, required
 from policyctx.integrations.host_sessions import (
     HostSessions,
     SentTurn,
     Turn,
+    at_once,
     hands_out_body,
+    settled,
     usage_in,
     watch,
-    watch_async,
 )
-from policyctx.messages.asked import Asked, model_name
-from policyctx.messages.markers import MARKER
+from policyctx.messages.apis import HELD, MESSAGES
 from policyctx.session import Session
 from policyctx.tokens.usage import Usage, usage_of
 
@@ -47,8 +46,6 @@ with required(
 SessionOf: TypeAlias = Callable[[APIRequest], Session | None]
 _REFUSING = (400, 413)
 _CREATE, _COUNT = "/v1/messages", "/v1/messages/count_tokens"
-# With these in the body the server holds the history, or is asked to summarise all of it.
-_HELD_BY_SERVER = ("thread", "previous_message_id", "compaction")
 
 
 class PolicyMiddleware(anthropic.Middleware):
@@ -66,51 +63,42 @@ class PolicyMiddleware(anthropic.Middleware):
 
     def handle(self, request: APIRequest, call_next: Next) -> APIResponse[Any]:
         """Send a request of the synchronous client with the edited list."""
-        if (turn := self._turn(request)) is None:
-            return call_next(request)
-        if _path(request) == _COUNT:
-            return call_next(_edited(request, turn.asked, turn.preview()))
-        observe = partial(_observed, turn)
-        edited = _sent(request, turn.asked, turn.apply())
-        response = call_next(_with_stream(edited, observe))
-        if turn.retries and _is_refused(response):
-            response.http_response.read()
-            if (again := turn.again(response.http_response.text)) is not None:
-                edited = _sent(request, turn.asked, again)
-                response = call_next(_with_stream(edited, observe))
-        if _is_success(response):
-            turn.finish()
-            if hands_out_body(response):
-                watch(response, turn.observe)
-            elif not request.stream:
-                turn.observe(usage_in(response.http_response))
-        return response
+        return at_once(self._answered(request, call_next, blocks=True))
 
     async def handle_async(
         self, request: APIRequest, call_next: AsyncNext
     ) -> AsyncAPIResponse[Any]:
         """Send a request of the asynchronous client with the edited list."""
-        if (turn := self._turn(request)) is None:
-            return await call_next(request)
+        response: AsyncAPIResponse[Any] = await self._answered(request, call_next)
+        return response
+
+    async def _answered(
+        self, request: APIRequest, call_next: Callable[[APIRequest], Any], *, blocks: bool = False
+    ) -> HostObject:
+        if (turn := self._turn(request, blocks=blocks)) is None:
+            return await settled(call_next(request))
         if _path(request) == _COUNT:
-            return await call_next(_edited(request, turn.asked, await turn.preview_async()))
-        observe = partial(_observed_async, turn)
-        edited = _sent(request, turn.asked, await turn.apply_async())
-        response = await call_next(_with_stream(edited, observe))
+            seen = SentTurn(turn.asked.messages, await turn.preview())
+            return await settled(call_next(_edited(request, seen)))
+
+        async def sending(sent: SentTurn) -> HostObject:
+            return await settled(call_next(_with_stream(_edited(request, sent), turn)))
+
+        response = await sending(await turn.apply())
         if turn.retries and _is_refused(response):
-            await response.http_response.aread()
-            if (again := await turn.again_async(response.http_response.text)) is not None:
-                edited = _sent(request, turn.asked, again)
-                response = await call_next(_with_stream(edited, observe))
+            http = response.http_response
+            await settled(http.read() if blocks else http.aread())
+            if (again := await turn.again(http.text)) is not None:
+                response = await sending(again)
         if _is_success(response):
             turn.finish()
             if hands_out_body(response):
-                watch_async(response, turn.observe_async)
+                watch(response, turn)
             elif not request.stream:
-                await turn.observe_async(usage_in(response.http_response))
+                await turn.observe(usage_in(response.http_response))
         return response
 
-    def _turn(self, request: APIRequest) -> Turn | None:
+    def _turn(self, request: APIRequest, *, blocks: bool) -> Turn | None:
         """Return the turn that a request is; None if it passes unchanged."""
         body = request.json
         if _path(request) not in {_CREATE, _COUNT} or not isinstance(body, dict):
@@ -119,47 +107,27 @@ class PolicyMiddleware(anthropic.Middleware):
         if not (messages and isinstance(messages, list) and all(type(m) is dict for m in messages)):
             return None
         fields = {**body, **(request.options.extra_json or {})}
-        if held := next((name for name in _HELD_BY_SERVER if fields.get(name)), None):
-            self._sessions.warn(
-                f"a request with {held!r} was sent unchanged: the server holds its history, so"
-                " there is nothing to edit"
-            )
+        if held := MESSAGES.held_by(fields):
+            self._sessions.warn(HELD % held)
             return None
-        key = request.options.idempotency_key or ""
-        model = model_name(fields.get("model"))
-        system, tools = body.get("system"), body.get("tools")
-        asked = Asked(key, messages, system, tools, model=model, takes_markers=True)
-        return self._sessions.turn(self._sessions.chosen(request), asked)
+        asked = MESSAGES.asked(fields, messages, request.options.idempotency_key or "")
+        return self._sessions.turn(self._sessions.chosen(request), asked, blocks=blocks)
 
 
 def _path(request: APIRequest) -> str:
     return request.url.partition("?")[0]
 
 
-def _edited(request: APIRequest, asked: Asked, messages: Sequence[Message]) -> APIRequest:
-    """Return the request with this list; the same object if the list is the one it has."""
-    if messages is asked.messages:
-        return request
-    return request.copy(body={**_body(request), "messages": list(messages)})
-
-
-def _sent(request: APIRequest, asked: Asked, sent: SentTurn) -> APIRequest:
+def _edited(request: APIRequest, sent: SentTurn) -> APIRequest:
     """Return the request of a turn; the same object if nothing of it changed."""
-    request = _edited(request, asked, sent.messages)
-    if not sent.sets_breakpoints:
-        return request
-    body = _body(request)
-    # A marker of the whole request would be one breakpoint more.
-    new = {name: value for name, value in body.items() if name != MARKER}
-    for name, value in (("system", sent.system), ("tools", sent.tools)):
-        if name in new:
-            new[name] = value
+    body: Any = request.json
+    new = sent.fields(body, MESSAGES)
     is_same = new.keys() == body.keys() and all(new[name] is body[name] for name in new)
     return request if is_same else request.copy(body=new)
 
 
-def _with_stream(request: APIRequest, observe: Callable[[Any], object]) -> APIRequest:
-    """Return the request with a class of streams whose events `observe` passes on.
+def _with_stream(request: APIRequest, turn: Turn) -> APIRequest:
+    """Return the request with a class of streams whose usage the turn observes.
 
     A response is not touched for it: the SDK makes the stream when the caller asks for it.
     """
@@ -167,17 +135,15 @@ def _with_stream(request: APIRequest, observe: Callable[[Any], object]) -> APIRe
         return request
     origin: Any = get_origin(request.stream_cls) or request.stream_cls
 
-    def fill(namespace: dict[str, Any]) -> None:
-        namespace["__stream__"] = lambda stream: observe(origin.__stream__(stream))
+    def streamed(stream: HostObject) -> HostObject:
+        return turn.handed_out(_observed(turn, turn.read(origin.__stream__(stream))))
 
     new = copy(request)
-    new.stream_cls = new_class("ObservedStream", (request.stream_cls,), exec_body=fill)
+    fill = {"__stream__": streamed}
+    new.stream_cls = new_class(
+        "ObservedStream", (request.stream_cls,), exec_body=lambda space: space.update(fill)
+    )
     return new
-
-
-def _body(request: APIRequest) -> dict[str, Any]:
-    body: Any = request.json
-    return body  # type: ignore[no-any-return]
 
 
 def _is_success(response: object) -> bool:
@@ -223,29 +189,15 @@ class _MessageStreamUsage:
         return begun
 
 
-def _observed(turn: Turn, events: Generator[Any]) -> Generator[Any]:
+async def _observed(turn: Turn, events: AsyncGenerator[Any]) -> AsyncGenerator[Any]:
     """Yield the events of a stream, and observe its usage when it comes by."""
-    found = _MessageStreamUsage()
-    with closing(events):
-        try:
-            for event in events:
-                if (usage := found.of(event)) is not None:
-                    turn.observe(usage)
-                yield event
-        finally:
-            if (usage := found.rest()) is not None:
-                turn.observe(usage)
-
-
-async def _observed_async(turn: Turn, events: AsyncGenerator[Any]) -> AsyncGenerator[Any]:
-    """Yield the events of a stream as `_observed` does."""
     found = _MessageStreamUsage()
     async with aclosing(events):
         try:
             async for event in events:
                 if (usage := found.of(event)) is not None:
-                    await turn.observe_async(usage)
+                    await turn.observe(usage)
                 yield event
         finally:
             if (usage := found.rest()) is not None:
-                await turn.observe_async(usage)
+                await turn.observe(usage)

@@ -119,7 +119,7 @@ def mark_compaction(session_id: str, size: int) -> None:
     _replace_file(_compaction_file(session_id), str(size).encode())
 
 
-class Compaction(NamedTuple):
+class ClaimedCompaction(NamedTuple):
     """A compaction that is remembered, and that this process alone handles until it ends."""
 
     path: str
@@ -134,7 +134,7 @@ class Compaction(NamedTuple):
                 os.unlink(self.path)
 
 
-def claimed_compaction(session_id: str) -> Compaction | None:
+def claimed_compaction(session_id: str) -> ClaimedCompaction | None:
     """Return the compaction of a session; None for none, or if another process handles it.
 
     What a killed process did not forget another one gets.
@@ -149,9 +149,9 @@ def claimed_compaction(session_id: str) -> Compaction | None:
     if not os.fstat(descriptor).st_nlink:
         return None
     try:
-        return Compaction(path, descriptor, int(number))
+        return ClaimedCompaction(path, descriptor, int(number))
     except ValueError:
-        return Compaction(path, descriptor, 0)
+        return ClaimedCompaction(path, descriptor, 0)
 
 
 def forget_compactions() -> None:

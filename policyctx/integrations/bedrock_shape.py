@@ -16,17 +16,17 @@ from policyctx.messages.json_text import JSON, SPACED, Text, json_text
 from policyctx.messages.shapes.block_texts import (
     BlockList,
     joined_text,
-    medium_of,
     shown_texts,
     texts_in,
 )
+from policyctx.messages.shapes.blocks import file_part, shown_files
 from policyctx.messages.shapes.shape import REMOVED, Part, Shape, kind_of_text
 
 _ROLES = frozenset({"user", "assistant"})
 # What Strands adds to a message for itself and does not send.
 _NOT_SENT = ("metadata", "tracking_id")
-# The blocks of media, and the blocks of the APIs as which they are sized.
-_MEDIA = {"image": "image", "document": "document", "audio": "audio", "video": "video"}
+# The blocks of media, which have the names of those of the APIs as which they are sized.
+_MEDIA = ("image", "document", "audio", "video")
 _PDF = "pdf"
 # The type of a call that the provider carries out.
 _SERVED = "server_tool_use"
@@ -144,12 +144,10 @@ def _result(path: Path, result: Mapping[str, Any]) -> Iterator[Part]:
         counted = (joined_text(plain, seen) or "") if seen else text
         listed = BlockList(as_json, texts) if len(blocks) > 1 or seen else None
     held = tuple(medium for part in media for medium in part.media)
-    yield Part(
+    found = Part(
         path, "tool_result", text, counted, held, call_id=call_id, error=error, blocks=listed
     )
-    shown = [part for part in media if part.kind != "unknown"]
-    for number, part in enumerate(shown, 1):
-        yield part._replace(call_id=call_id, error=error, number=number)
+    yield from (found, *shown_files(found, media))
 
 
 def _medium(path: Path, block: Mapping[str, Any]) -> Part | None:
@@ -160,10 +158,8 @@ def _medium(path: Path, block: Mapping[str, Any]) -> Part | None:
     given = block[name]
     suffix = str(given.get("format") or ("png" if name == "image" else _PDF))
     media_type = f"application/{suffix}" if name == "document" else f"{name}/{suffix}"
-    source = _source(given.get("source", {}), media_type)
-    medium = medium_of({"type": _MEDIA[name], "source": source})
-    kind = name if name in ("image", "document") else "unknown"
-    return Part(path, kind, json_text(block, SPACED), "", (medium,), media_type=media_type)
+    seen = {"type": name, "source": _source(given.get("source", {}), media_type)}
+    return file_part(path, seen, json_text(block, SPACED), media_type)
 
 
 def _source(given: Mapping[str, Any], media_type: str) -> dict[str, Any]:

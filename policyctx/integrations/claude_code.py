@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from policyctx.definitions.items import FileLines, PlainValue
-    from policyctx.integrations.arrival_bounds import Compaction
+    from policyctx.integrations.arrival_bounds import ClaimedCompaction
     from policyctx.planning.compiled import OffloadPolicy
 
 DEFAULT_POLICY = "claude-code"
@@ -79,7 +79,7 @@ def run_and_exit(arguments: Sequence[str]) -> NoReturn:
 def run(arguments: Sequence[str]) -> None:
     """Read an event from stdin, and print the output that replaces its result, if any does."""
     try:
-        delivered: list[Compaction] = []
+        delivered: list[ClaimedCompaction] = []
         answer = _answer(options_of(arguments), _read_all(0), delivered)
         if answer:
             said = answer if isinstance(answer, str) else json.dumps(answer)
@@ -105,7 +105,7 @@ def options_of(arguments: Sequence[str]) -> Options:
 
 
 def _answer(
-    options: Options, raw: bytes, delivered: list[Compaction]
+    options: Options, raw: bytes, delivered: list[ClaimedCompaction]
 ) -> dict[str, Any] | str | None:
     """Return what the hook prints for an event, None for nothing.
 
@@ -125,7 +125,7 @@ def _answer(
     return {"hookSpecificOutput": {"hookEventName": name, **said}} if said else None
 
 
-def _at_compaction(event: Event, options: Options, delivered: list[Compaction]) -> str:
+def _at_compaction(event: Event, options: Options, delivered: list[ClaimedCompaction]) -> str:
     """Return the text that an event adds around a compaction; a failure adds none.
 
     A sub-agent has none of it. Most events come without a compaction, which costs a look at a file.
@@ -142,7 +142,7 @@ def _at_compaction(event: Event, options: Options, delivered: list[Compaction]) 
     return text
 
 
-def _text_at_compaction(event: Event, options: Options, delivered: list[Compaction]) -> str:
+def _text_at_compaction(event: Event, options: Options, delivered: list[ClaimedCompaction]) -> str:
     made = None
     if event["hook_event_name"] in {"PostToolUse", "UserPromptSubmit"}:
         from policyctx.integrations.arrival_bounds import claimed_compaction  # noqa: PLC0415 - see above
@@ -270,13 +270,20 @@ def _offloaded(
     options: Options,
     store: str,
 ) -> dict[str, str]:
-    """Run the policy's steps on arrival, and return the placeholders by the ids of the texts."""
+    """Run the policy's steps on arrival, and return the placeholders by the ids of the texts.
+
+    While nothing can be written, every process finds the same damage: only the first reports it.
+    """
+    import logging  # noqa: PLC0415 - not for every event
+
+    from policyctx.errors import StoreError  # noqa: PLC0415 - slow to import
     from policyctx.integrations.arrival_bounds import (  # noqa: PLC0415 - not for every event
         remember_error,
         reported_error,
     )
     from policyctx.session import Session  # noqa: PLC0415 - slow to import
 
+    logging.getLogger("policyctx").addHandler(logging.NullHandler())  # the warnings have it all
     tool, given = event["tool_name"], event.get("tool_input")
     calls = [
         {"type": "tool_use", "id": text.tool_use_id, "name": tool, "input": given or {}}
@@ -285,15 +292,24 @@ def _offloaded(
     results = [_result(text) for text in texts]
     session = Session(policy, root=options.root, session_id=session_id_of(event))
     session.writes.said = before = reported_error(session.session_id, store)
-    found = session.on_tool_result(
-        {"role": "user", "content": results},
-        call={"role": "assistant", "content": calls},
-        sources=_sources(event),
-    )
-    for warning in found.warnings:
-        _report(warning)
+    found = None
+    try:
+        found = session.on_tool_result(
+            {"role": "user", "content": results},
+            call={"role": "assistant", "content": calls},
+            sources=_sources(event),
+        )
+    except StoreError:
+        if not session.writes.problem:
+            raise
+    warnings = tuple(session.writes.news()) if found is None else found.warnings
     if session.writes.said != before:
         remember_error(session.session_id, store, session.writes.said)
+    if session.writes.said != before or not before:
+        for warning in warnings:
+            _report(warning)
+    if found is None:
+        return {}
     if found.files:
         _keep_out_of_repository(store)
     new = [block["content"] for block in found.messages[-1]["content"]]

@@ -1,14 +1,30 @@
-"""`HostSessions`: the session of a host's model call; `Turn`: what the call sends and learns."""
+"""`HostSessions`: the session of a host's model call; `Turn`: what the call sends and learns.
+
+What hosts do around a call is written once, as coroutines. For a synchronous host they await only
+what is there already, and `at_once` returns their result without an event loop.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Generator,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from contextlib import asynccontextmanager, closing, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import wraps
+from inspect import isawaitable
 from pathlib import Path
 from threading import Lock, get_ident
 from typing import Any, ClassVar, TypeAlias, TypeVar
@@ -17,7 +33,9 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 from policyctx.definitions.items import HostObject, Message
 from policyctx.definitions.names import is_url
 from policyctx.errors import InputError, UsageError
+from policyctx.messages.apis import Api
 from policyctx.messages.asked import Asked, is_alike
+from policyctx.messages.markers import MARKER
 from policyctx.messages.shapes.shape import Shape
 from policyctx.paths import safe_part
 from policyctx.planning.compiled import OffloadPolicy
@@ -36,6 +54,49 @@ _POLL = 0.005
 _applying: ContextVar[frozenset[AgentLoop]] = ContextVar("applying", default=frozenset())
 K = TypeVar("K")
 V = TypeVar("V")
+T = TypeVar("T")
+
+
+def at_once(awaited: Awaitable[T]) -> T:
+    """Return what is awaited, by code that waits in this thread and never for an event loop."""
+    try:
+        next(iter(awaited.__await__()))
+    except StopIteration as stop:
+        result: T = stop.value
+        return result
+    raise RuntimeError("a synchronous host cannot wait for an event loop")
+
+
+async def settled(value: HostObject) -> HostObject:
+    """Return what a call of a host returned, or what it is awaited for."""
+    return await value if isawaitable(value) else value
+
+
+def form_of(body: Callable[..., Coroutine[Any, Any, Any]], *, blocks: bool) -> Callable[..., Any]:
+    """Return a coroutine function, or the function that a synchronous host has in its place."""
+    if not blocks:
+        return body
+
+    @wraps(body)
+    def form(*args: HostObject, **options: HostObject) -> HostObject:
+        return at_once(body(*args, **options))
+
+    return form
+
+
+async def _asynchronous(events: Generator[Any]) -> AsyncGenerator[Any]:
+    with closing(events):
+        for event in events:
+            yield event
+
+
+def _synchronous(events: AsyncGenerator[Any]) -> Generator[Any]:
+    try:
+        with suppress(StopAsyncIteration):
+            while True:
+                yield at_once(anext(events))
+    finally:
+        at_once(events.aclose())
 
 
 class Recent(dict[K, V]):
@@ -64,6 +125,18 @@ class SentTurn:
     tools: object = None
     sets_breakpoints: bool = False
     """Whether the policy has set the cache breakpoints of the request."""
+
+    def fields(self, given: Mapping[str, Any], api: Api) -> dict[str, Any]:
+        """Return the fields of a request with what is sent in place of them."""
+        new = dict(given)
+        if self.messages is not self.given:
+            new[api.messages] = list(self.messages)
+        if self.sets_breakpoints:
+            new.pop(MARKER, None)  # a marker of the whole request would be one breakpoint more
+            for name, value in ((api.system, self.system), ("tools", self.tools)):
+                if name in new and value is not None:
+                    new[name] = value
+        return new
 
 
 class AgentLoop:
@@ -154,69 +227,56 @@ class AgentLoop:
         finally:
             self._lock.release()
 
-    @contextmanager
-    def in_turn(self) -> Iterator[None]:
-        """Hold the lock of the session in this thread."""
-        if not self._lock.acquire(blocking=False):
-            if self._thread_of_task == get_ident():
-                raise RuntimeError(
-                    "a synchronous request waits for an asynchronous request of the same session"
-                    " in the same thread, which could never end; use the asynchronous client"
-                )
-            self._lock.acquire()
-        try:
-            with self._marked():
-                yield
-        finally:
-            self._lock.release()
-
     @asynccontextmanager
-    async def in_turn_async(self) -> AsyncIterator[None]:
-        """Hold the lock of the session in this task."""
-        # A lock of asyncio would only serve one event loop, and no thread without one.
-        while not self._lock.acquire(blocking=False):  # noqa: ASYNC110 - see above
-            await asyncio.sleep(_POLL)
-        self._thread_of_task = get_ident()
-        try:
-            with self._marked():
-                yield
-        finally:
-            self._thread_of_task = None
-            self._lock.release()
-
-    @contextmanager
-    def _marked(self) -> Iterator[None]:
+    async def in_turn(self, *, blocks: bool = False) -> AsyncIterator[None]:
+        """Hold the lock of the session in this task, or in this thread, which `blocks` then."""
+        if blocks:
+            self._wait()
+        else:
+            # A lock of asyncio would only serve one event loop, and no thread without one.
+            while not self._lock.acquire(blocking=False):  # noqa: ASYNC110 - see above
+                await asyncio.sleep(_POLL)
+            self._thread_of_task = get_ident()
         token = _applying.set(_applying.get() | {self})
         try:
             yield
         finally:
             _applying.reset(token)
+            self._thread_of_task = None
+            self._lock.release()
+
+    def _wait(self) -> None:
+        if self._lock.acquire(blocking=False):
+            return
+        if self._thread_of_task == get_ident():
+            raise RuntimeError(
+                "a synchronous request waits for an asynchronous request of the same session"
+                " in the same thread, which could never end; use the asynchronous client"
+            )
+        self._lock.acquire()
 
 
 class Turn:
-    """A model call to which a session's policy applies, and what is sent for it."""
+    """A model call to which a session's policy applies, and what is sent for it.
 
-    def __init__(self, session: Session, asked: Asked) -> None:
-        self.session, self.asked, self._loop = session, asked, AgentLoop.of(session)
+    `blocks` is for a synchronous host: the thread waits for the session's turns and files, and
+    `at_once` runs the coroutines.
+    """
+
+    def __init__(self, session: Session, asked: Asked, *, blocks: bool = False) -> None:
+        self.session, self.asked, self.blocks = session, asked, blocks
+        self._loop = AgentLoop.of(session)
         self.sent = SentTurn(asked.messages, asked.messages)
         self._request = Request(
             asked.system, asked.tools, asked.model, takes_markers=asked.takes_markers
         )
 
-    def apply(self) -> SentTurn:
+    async def apply(self) -> SentTurn:
         """Return what to send, by a turn of the session or as it was sent before."""
-        with self._loop.in_turn():
+        apply = self.session.apply if self.blocks else self.session.apply_async
+        async with self._loop.in_turn(blocks=self.blocks):
             if (sent := self._loop.sent_before(self.asked)) is None:
-                result = self.session.apply(self.asked.messages, request=self._request)
-                sent = self._loop.keep(self.session, self.asked, result)
-            self.sent = sent
-        return sent
-
-    async def apply_async(self) -> SentTurn:
-        """Return what to send as `apply` does, without blocking the event loop."""
-        async with self._loop.in_turn_async():
-            if (sent := self._loop.sent_before(self.asked)) is None:
-                result = await self.session.apply_async(self.asked.messages, request=self._request)
+                result = await settled(apply(self.asked.messages, request=self._request))
                 sent = self._loop.keep(self.session, self.asked, result)
             self.sent = sent
         return sent
@@ -226,55 +286,47 @@ class Turn:
         """Whether the policy has steps for a prompt that the provider refuses as too long."""
         return bool(self.session.policy.steps("overflow"))
 
-    def again(self, error: object) -> SentTurn | None:
+    async def again(self, error: object) -> SentTurn | None:
         """Return what to send once more after an error; None for one that passes.
 
         `error` is what the host raised, or the body of a response.
         """
-        with self._loop.in_turn():
-            given = self.asked.messages
-            result = self.session.on_overflow(given, error, request=self._request)
-            return self._kept(result)
+        shorten = self.session.on_overflow if self.blocks else self.session.on_overflow_async
+        async with self._loop.in_turn(blocks=self.blocks):
+            result = await settled(shorten(self.asked.messages, error, request=self._request))
+            if result is None:
+                return None
+            self.sent = self._loop.keep(self.session, self.asked, result)
+            return self.sent
 
-    async def again_async(self, error: object) -> SentTurn | None:
-        """Return what `again` returns, without blocking the event loop."""
-        async with self._loop.in_turn_async():
-            given = self.asked.messages
-            result = await self.session.on_overflow_async(given, error, request=self._request)
-            return self._kept(result)
-
-    def _kept(self, result: Result | None) -> SentTurn | None:
-        if result is None:
-            return None
-        self.sent = self._loop.keep(self.session, self.asked, result)
-        return self.sent
-
-    def preview(self) -> Sequence[Message]:
+    async def preview(self) -> Sequence[Message]:
         """Return the list that a turn would send now; nothing is decided."""
-        with self._loop.in_turn():
-            return self.session.preview(self.asked.messages, request=self._request)
-
-    async def preview_async(self) -> Sequence[Message]:
-        """Return the list as `preview` does, without blocking the event loop."""
-        async with self._loop.in_turn_async():
-            return await self.session.preview_async(self.asked.messages, request=self._request)
+        preview = self.session.preview if self.blocks else self.session.preview_async
+        async with self._loop.in_turn(blocks=self.blocks):
+            found: Sequence[Message] = await settled(
+                preview(self.asked.messages, request=self._request)
+            )
+            return found
 
     def finish(self) -> None:
         """Forget what was sent for a request that was answered: no attempt follows."""
         if self.asked.key is not None:
             self._loop.kept.pop(self.asked.key, None)
 
-    def observe(self, usage: object) -> None:
+    async def observe(self, usage: object) -> None:
         """Learn from a usage, unless another turn has begun since or the value is not a usage."""
+        observe = self.session.observe if self.blocks else self.session.observe_async
         with self._loop.learning(self.sent) as may_learn:
             if may_learn:
-                self.session.observe(usage)
+                await settled(observe(usage))
 
-    async def observe_async(self, usage: object) -> None:
-        """Learn from a usage as `observe` does, without blocking the event loop."""
-        with self._loop.learning(self.sent) as may_learn:
-            if may_learn:
-                await self.session.observe_async(usage)
+    def read(self, events: HostObject) -> AsyncGenerator[Any]:
+        """Return the events of the host's stream, for a coroutine to read."""
+        return _asynchronous(events) if self.blocks else events
+
+    def handed_out(self, events: AsyncGenerator[Any]) -> HostObject:
+        """Return events for a stream of the host."""
+        return _synchronous(events) if self.blocks else events
 
 
 PolicyLike: TypeAlias = str | os.PathLike[str] | Policy | OffloadPolicy
@@ -367,8 +419,8 @@ class HostSessions:
         is_inside = session is not None and AgentLoop.of(session).is_applying
         return None if is_inside else session
 
-    def turn(self, session: Session | None, asked: Asked) -> Turn | None:
-        """Return the turn that a call is; None if it passes unchanged.
+    def turn(self, session: Session | None, asked: Asked, *, blocks: bool = False) -> Turn | None:
+        """Return the turn that a call is; None if it passes unchanged. `Turn` has `blocks`.
 
         The answer of a function holds. Otherwise calls of other conversations pass unchanged; see
         `AgentLoop.is_own`.
@@ -377,7 +429,7 @@ class HostSessions:
             return None
         is_given = callable(self._given) and not isinstance(self._given, Session)
         is_own = is_given or AgentLoop.of(session).is_own(session, asked)
-        return Turn(session, asked) if is_own else None
+        return Turn(session, asked, blocks=blocks) if is_own else None
 
     def warn(self, text: str) -> None:
         """Log a warning, once."""
@@ -390,62 +442,30 @@ class HostSessions:
 _PIECES = {"iter_bytes": "", "iter_text": "", "iter_lines": "\n"}
 
 
-def watch(response: HostObject, observe: Callable[[object], None]) -> None:
-    """Observe the usage in the body that a synchronous response hands out."""
+def watch(response: HostObject, turn: Turn) -> None:
+    """Observe the usage in the body that a response hands out."""
 
-    def reading(read: Callable[[], bytes]) -> Callable[[], bytes]:
-        def reads() -> bytes:
-            raw = read()
-            body = _body(response)
-            if (usage := body.after(raw) or body.at_end()) is not None:
-                observe(usage)
-            return raw
-
-        return reads
-
-    def iterating(method: Callable[..., Iterator[Any]], end: str) -> Callable[..., Iterator[Any]]:
-        def pieces(*args: HostObject, **options: HostObject) -> Iterator[Any]:
-            body = _body(response)
-            for piece in method(*args, **options):
-                if (usage := body.after(piece + end if end else piece)) is not None:
-                    observe(usage)
-                yield piece
-            if (usage := body.at_end()) is not None:
-                observe(usage)
-
-        return pieces
-
-    response.read = reading(response.read)
-    for name, end in _PIECES.items():
-        setattr(response, name, iterating(getattr(response, name), end))
-
-
-def watch_async(response: HostObject, observe: Callable[[object], Awaitable[None]]) -> None:
-    """Observe the usage in the body that an asynchronous response hands out."""
-
-    def reading(read: Callable[[], Awaitable[bytes]]) -> Callable[[], Awaitable[bytes]]:
+    def reading(read: Callable[[], Any]) -> Callable[[], Any]:
         async def reads() -> bytes:
-            raw = await read()
+            raw: bytes = await settled(read())
             body = _body(response)
             if (usage := body.after(raw) or body.at_end()) is not None:
-                await observe(usage)
+                await turn.observe(usage)
             return raw
 
-        return reads
+        return form_of(reads, blocks=turn.blocks)
 
-    def iterating(
-        method: Callable[..., AsyncIterator[Any]], end: str
-    ) -> Callable[..., AsyncIterator[Any]]:
-        async def pieces(*args: HostObject, **options: HostObject) -> AsyncIterator[Any]:
+    def iterating(method: Callable[..., Any], end: str) -> Callable[..., Any]:
+        async def pieces(given: HostObject) -> AsyncGenerator[Any]:
             body = _body(response)
-            async for piece in method(*args, **options):
+            async for piece in turn.read(given):
                 if (usage := body.after(piece + end if end else piece)) is not None:
-                    await observe(usage)
+                    await turn.observe(usage)
                 yield piece
             if (usage := body.at_end()) is not None:
-                await observe(usage)
+                await turn.observe(usage)
 
-        return pieces
+        return lambda *args, **options: turn.handed_out(pieces(method(*args, **options)))
 
     response.read = reading(response.read)
     for name, end in _PIECES.items():

@@ -234,9 +234,9 @@ class PolicyCompaction(CompactionStrategy):  # type: ignore[misc]
             )
             if (turn := self._sessions.turn(session, asked)) is None:
                 return messages, None
-            given = list((await turn.apply_async()).messages)
+            given = list((await turn.apply()).messages)
             if not is_last:
-                await turn.observe_async(Usage(await _tokens(model, given, tools)))
+                await turn.observe(Usage(await _tokens(model, given, tools)))
         if given:
             self._begins.put(_list_id(given), self._session_id(messages))
         return given, None

@@ -19,7 +19,14 @@ from typing import Any, TypeAlias
 
 from policyctx.definitions.items import HostObject, Message, Path, SessionOption
 from policyctx.errors import required
-from policyctx.integrations.host_sessions import HostSessions, PolicyLike, SentTurn, Turn
+from policyctx.integrations.host_sessions import (
+    HostSessions,
+    PolicyLike,
+    SentTurn,
+    Turn,
+    at_once,
+    settled,
+)
 from policyctx.messages.asked import Asked, model_name
 from policyctx.messages.json_text import JSON, SPACED, compact_json, json_text, plain_value
 from policyctx.messages.shapes.block_texts import DOCUMENTS, IMAGES, medium_of
@@ -263,39 +270,31 @@ class PolicyMiddleware(AgentMiddleware):  # type: ignore[misc]
 
     def wrap_model_call(self, request: HostObject, handler: Callable[[Any], Any]) -> HostObject:
         """Call the model with the edited list."""
-        if (turn := self._turn(request)) is None:
-            return handler(request)
-        sent = turn.apply()
-        try:
-            response = handler(_edited(request, sent))
-        except Exception as error:
-            if (sent_again := turn.again(error)) is None:
-                raise
-            response = handler(_edited(request, sent_again))
-        turn.finish()
-        turn.observe(_usage(response))
-        return response
+        return at_once(self._answered(request, handler, blocks=True))
 
     async def awrap_model_call(
-        self,
-        request: HostObject,
-        handler: Callable[[Any], Awaitable[Any]],
+        self, request: HostObject, handler: Callable[[Any], Awaitable[Any]]
     ) -> HostObject:
         """Call the model with the edited list, without blocking the event loop."""
-        if (turn := self._turn(request)) is None:
-            return await handler(request)
-        sent = await turn.apply_async()
+        return await self._answered(request, handler)
+
+    async def _answered(
+        self, request: HostObject, handler: Callable[[Any], Any], *, blocks: bool = False
+    ) -> HostObject:
+        if (turn := self._turn(request, blocks=blocks)) is None:
+            return await settled(handler(request))
+        sent = await turn.apply()
         try:
-            response = await handler(_edited(request, sent))
+            response = await settled(handler(_edited(request, sent)))
         except Exception as error:
-            if (sent_again := await turn.again_async(error)) is None:
+            if (again := await turn.again(error)) is None:
                 raise
-            response = await handler(_edited(request, sent_again))
+            response = await settled(handler(_edited(request, again)))
         turn.finish()
-        await turn.observe_async(_usage(response))
+        await turn.observe(_usage(response))
         return response
 
-    def _turn(self, request: HostObject) -> Turn | None:
+    def _turn(self, request: HostObject, *, blocks: bool) -> Turn | None:
         """Return the turn that a model call is; None if it passes unchanged."""
         session = self._sessions.chosen(request, session_id=_thread_id, lacking=_LACKING)
         if session is None or not request.messages:
@@ -306,7 +305,7 @@ class PolicyMiddleware(AgentMiddleware):  # type: ignore[misc]
         tools = [*map(_schema, request.tools)]
         system, model = _system(request), _model(request)
         asked = Asked(key, messages, system, tools, plain=_compared, model=model)
-        return self._sessions.turn(session, asked)
+        return self._sessions.turn(session, asked, blocks=blocks)
 
 
 _LACKING = (
@@ -361,6 +360,5 @@ def _usage(response: HostObject) -> Usage | None:
     if usage is None:
         return None
     whole, inside = usage["input_tokens"], usage.get("input_token_details") or {}
-    read = min(inside.get("cache_read") or 0, whole)
-    written = min(inside.get("cache_creation") or 0, whole - read)
-    return Usage(whole - read - written, read, written, usage.get("output_tokens") or 0)
+    read, written = inside.get("cache_read") or 0, inside.get("cache_creation") or 0
+    return Usage.of_whole(whole, read, written, usage.get("output_tokens") or 0)

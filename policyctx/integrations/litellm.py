@@ -17,13 +17,12 @@ import json
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from policyctx.definitions.items import HostObject, SessionOption
 from policyctx.errors import required
-from policyctx.integrations.host_sessions import HostSessions, PolicyLike, Recent, SentTurn, Turn
-from policyctx.messages.asked import Asked, model_name
-from policyctx.messages.markers import MARKER
+from policyctx.integrations.host_sessions import HostSessions, PolicyLike, Recent, Turn
+from policyctx.messages.apis import CHAT, MESSAGES, RESPONSES
 from policyctx.session import Session
 
 with required(
@@ -38,34 +37,15 @@ _log = logging.getLogger(__name__)
 _MOST_SESSIONS = 256
 # The model calls whose usage is awaited at the same time.
 _MOST_CALLS = 1024
-# With one of these in a request the server holds the history, or makes a summary of its own.
-_HELD_BY_SERVER = (
-    "previous_response_id",
-    "conversation",
-    "thread",
-    "previous_message_id",
-    "compaction",
-)
 # Headers that name a session, the most particular first; then those of any client.
 _HEADERS = ("x-claude-code-session-id", "session-id", "thread-id", "x-litellm-session-id")
 _AGENT_HEADER = "x-claude-code-agent-id"
 
 
-class _RequestKind(NamedTuple):
-    """A kind of request, by the names of its fields."""
-
-    messages: str
-    system: str = ""
-    takes_markers: bool = False
-
-
-_KINDS = {
-    **dict.fromkeys(("completion", "acompletion"), _RequestKind("messages")),
-    **dict.fromkeys(
-        ("anthropic_messages", "aanthropic_messages"),
-        _RequestKind("messages", "system", takes_markers=True),
-    ),
-    **dict.fromkeys(("responses", "aresponses"), _RequestKind("input", "instructions")),
+_APIS = {
+    **dict.fromkeys(("completion", "acompletion"), CHAT),
+    **dict.fromkeys(("anthropic_messages", "aanthropic_messages"), MESSAGES),
+    **dict.fromkeys(("responses", "aresponses"), RESPONSES),
 }
 
 
@@ -103,25 +83,24 @@ class PolicyHook(CustomLogger):  # type: ignore[misc]
         call_type: str,
     ) -> dict[str, Any]:
         """Return the request with the edited list."""
-        kind = _KINDS.get(call_type)
-        messages = data.get(kind.messages) if kind else None
-        if kind is None or not (messages and isinstance(messages, list)):
+        api = _APIS.get(call_type)
+        messages = data.get(api.messages) if api else None
+        if api is None or not (messages and isinstance(messages, list)):
             return data
-        if any(map(data.get, _HELD_BY_SERVER)):
+        if MESSAGES.held_by(data) or RESPONSES.held_by(data):
             return data
         named = partial(self._session_id, user_api_key_dict, data)
         session = self._sessions.chosen(user_api_key_dict, data, session_id=named, lacking="")
-        system, tools = data.get(kind.system) or None, data.get("tools") or None
-        model = model_name(data.get("model"))
-        takes = kind.takes_markers
         # The proxy repeats an attempt without coming here.
-        asked = Asked(None, messages, system, tools, model=model, takes_markers=takes)
+        asked = api.asked(data, messages)
         if (turn := self._sessions.turn(session, asked)) is None:
             return data
-        sent = await turn.apply_async()
+        sent = await turn.apply()
         if (call_id := data.get("litellm_call_id")) is not None:
             self._turns.put(str(call_id), turn)
-        _edit(data, kind, sent)
+        new = sent.fields(data, api)
+        data.clear()  # the same dict, since the proxy has it in other places too
+        data.update(new)
         return data
 
     async def async_log_success_event(
@@ -134,7 +113,7 @@ class PolicyHook(CustomLogger):  # type: ignore[misc]
         """Observe the usage of a response, which the proxy reports when it has ended."""
         turn = self._turns.pop(str(kwargs.get("litellm_call_id")), None)
         if turn is not None:
-            await turn.observe_async(_usage(response_obj))
+            await turn.observe(_usage(response_obj))
 
     def _session_id(self, user: HostObject, data: Mapping[str, Any]) -> str | None:
         if (session_id := session_id_of(data)) is not None:
@@ -189,17 +168,6 @@ def _credential(user: HostObject) -> str:
     names = ("api_key", "user_id", "team_id")
     who = json.dumps([getattr(user, name, None) for name in names], default=str)
     return hashlib.sha256(who.encode()).hexdigest()[:16]
-
-
-def _edit(data: dict[str, Any], kind: _RequestKind, sent: SentTurn) -> None:
-    """Put what a turn changed into a request."""
-    if sent.messages is not sent.given:
-        data[kind.messages] = list(sent.messages)
-    if sent.sets_breakpoints:
-        data.pop(MARKER, None)  # a marker of the whole request would be one breakpoint more
-        for name, value in (("system", sent.system), ("tools", sent.tools)):
-            if name in data:
-                data[name] = value
 
 
 def _usage(response: HostObject) -> object:

@@ -13,31 +13,24 @@ version that is too old.
 
 from __future__ import annotations
 
-from collections.abc import (
-    AsyncGenerator,
-    Awaitable,
-    Callable,
-    Generator,
-    Iterable,
-    Mapping,
-    Sequence,
-)
-from contextlib import aclosing, closing
-from functools import partial, wraps
-from inspect import isawaitable
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
+from contextlib import aclosing
+from functools import wraps
+from typing import Any, TypeAlias, TypeVar
 
-from policyctx.definitions.items import HostObject, Message
+from policyctx.definitions.items import HostObject
 from policyctx.errors import required
 from policyctx.integrations.host_sessions import (
     HostSessions,
+    SentTurn,
     Turn,
+    form_of,
     hands_out_body,
+    settled,
     usage_in,
     watch,
-    watch_async,
 )
-from policyctx.messages.asked import Asked, model_name
+from policyctx.messages.apis import CHAT, HELD, RESPONSES, Api
 from policyctx.session import Session
 
 with required("the wrapper for OpenAI's SDK", "openai", needs="openai>=2.2", extra="openai"):
@@ -49,6 +42,7 @@ with required("the wrapper for OpenAI's SDK", "openai", needs="openai>=2.2", ext
 SessionOf: TypeAlias = Callable[[Mapping[str, Any]], Session | None]
 Client = TypeVar("Client", bound=openai.OpenAI | openai.AsyncOpenAI)
 
+_STREAMS = (openai.Stream, openai.AsyncStream)
 # The last event of a stream of the Responses API, which has the usage.
 _LAST_EVENTS = frozenset({"response.completed", "response.incomplete", "response.failed"})
 # The events before the first one that says something.
@@ -77,19 +71,20 @@ def with_policy(client: Client, session: Session | SessionOf) -> Client:
 
 def _wrapped(client: Client, policy: _Policy) -> Client:
     """Wrap the methods of a client that no one else has."""
-    wrapped = policy.wrapped_async if isinstance(client, openai.AsyncOpenAI) else policy.wrapped
-    resources: list[tuple[Any, _Kind]] = [
-        (client.chat.completions, _CHAT),
-        (client.responses, _RESPONSES),
+    blocks = isinstance(client, openai.OpenAI)
+    resources: list[tuple[Any, Api]] = [
+        (client.chat.completions, CHAT),
+        (client.responses, RESPONSES),
     ]
     if hasattr(client.beta, "chat"):  # gone in openai 3
-        resources.append((client.beta.chat.completions, _CHAT))
+        resources.append((client.beta.chat.completions, CHAT))
     if (beta_responses := getattr(client.beta, "responses", None)) is not None:
-        resources.append((beta_responses, _RESPONSES))
-    for resource, kind in resources:
+        resources.append((beta_responses, RESPONSES))
+    for resource, api in resources:
         for name in ("create", "parse"):
             if hasattr(resource, name):
-                setattr(resource, name, wrapped(getattr(resource, name), kind))
+                method = getattr(resource, name)
+                setattr(resource, name, policy.wrapped(method, api, blocks=blocks))
     copy: Any = client.copy
 
     @wraps(copy)
@@ -101,193 +96,97 @@ def _wrapped(client: Client, policy: _Policy) -> Client:
     return client
 
 
-class _Kind(NamedTuple):
-    """An endpoint, by the names of its arguments."""
-
-    messages: str
-    system: str = ""
-    held: tuple[str, ...] = ()
-    """With one of these in a request the server holds the history."""
-
-
-_CHAT = _Kind("messages")
-_RESPONSES = _Kind("input", "instructions", ("previous_response_id", "conversation"))
-
-
-class _EditedRequest(NamedTuple):
-    """A request that a session edits."""
-
-    turn: Turn
-    kind: _Kind
-
-    def edited(self, messages: Sequence[Message]) -> dict[str, Any]:
-        """Return the argument for this list; none if the list is the one that was asked for."""
-        return {} if messages is self.turn.asked.messages else {self.kind.messages: list(messages)}
-
-
 class _Policy:
     """Applies the policies of sessions to the requests of one client and of its copies."""
 
     def __init__(self, session: Session | SessionOf) -> None:
         self._sessions = HostSessions(session)
 
-    def wrapped(self, send: Callable[..., Any], kind: _Kind) -> Callable[..., Any]:
-        """Return a method of the synchronous client that sends the edited list."""
-
-        @wraps(send)
-        def sending(*args: HostObject, **given: HostObject) -> HostObject:
-            given = _with_list(kind, given)
-            if (call := self._call(kind, given)) is None:
-                return send(*args, **given)
-            response = _answered(call, partial(send, *args, **given))
-            if given.get("stream") is True:
-                stream: Any = response if isinstance(response, openai.Stream) else response.parse()
-                stream._iterator = self._watched(call, stream._iterator)  # noqa: SLF001
-            elif not hands_out_body(response):
-                call.turn.observe(_usage(response))
-            if hands_out_body(response):
-                watch(response, call.turn.observe)
-            return response
-
-        return sending
-
-    def wrapped_async(
-        self, send: Callable[..., Awaitable[Any]], kind: _Kind
-    ) -> Callable[..., Awaitable[Any]]:
-        """Return a method of the asynchronous client that sends the edited list."""
+    def wrapped(self, send: Callable[..., Any], api: Api, *, blocks: bool) -> Callable[..., Any]:
+        """Return a method of the client that sends the edited list."""
 
         @wraps(send)
         async def sending(*args: HostObject, **given: HostObject) -> HostObject:
-            given = _with_list(kind, given)
-            if (call := self._call(kind, given)) is None:
-                return await send(*args, **given)
-            response = await _answered_async(call, partial(send, *args, **given))
+            given = _with_list(api, given)
+            if (turn := self._turn(api, given, blocks=blocks)) is None:
+                return await settled(send(*args, **given))
+
+            async def attempt(sent: SentTurn) -> HostObject:
+                return await settled(send(*args, **sent.fields(given, api)))
+
+            response = await _answered(turn, attempt)
             if given.get("stream") is True:
-                stream: Any = response
-                if not isinstance(response, openai.AsyncStream):
-                    stream = response.parse()
-                    stream = await stream if isawaitable(stream) else stream
-                stream._iterator = self._watched_async(call, stream._iterator)  # noqa: SLF001
+                is_stream = isinstance(response, _STREAMS)
+                stream: Any = response if is_stream else await settled(response.parse())
+                events = self._watched(turn, api, turn.read(stream._iterator))  # noqa: SLF001
+                stream._iterator = turn.handed_out(events)  # noqa: SLF001
             elif not hands_out_body(response):
-                await call.turn.observe_async(_usage(response))
+                await turn.observe(_usage(response))
             if hands_out_body(response):
-                watch_async(response, call.turn.observe_async)
+                watch(response, turn)
             return response
 
-        return sending
+        return form_of(sending, blocks=blocks)
 
-    def _call(self, kind: _Kind, given: Mapping[str, Any]) -> _EditedRequest | None:
-        """Return what to do for a request; None if it passes unchanged."""
-        messages = given.get(kind.messages)
+    def _turn(self, api: Api, given: Mapping[str, Any], *, blocks: bool) -> Turn | None:
+        """Return the turn that a request is; None if it passes unchanged."""
+        messages = given.get(api.messages)
         if isinstance(messages, str):
             messages = [{"role": "user", "content": messages}]
         extra = given.get("extra_body")
         extra = extra if isinstance(extra, dict) else {}
-        if not isinstance(messages, list) or not messages or kind.messages in extra:
+        if not isinstance(messages, list) or not messages or api.messages in extra:
             return None
-        if held := next(filter({**given, **extra}.get, kind.held), None):
-            self._sessions.warn(
-                f"a request with {held!r} was sent unchanged: the server holds its history, so"
-                " there is nothing to edit"
-            )
+        if held := api.held_by(fields := {**given, **extra}):
+            self._sessions.warn(HELD % held)
             return None
-        tools = given.get("tools") or None
-        model = model_name(extra.get("model"), given.get("model"))
-        system = given.get(kind.system) or None
-        # The SDK makes its attempts inside of the method.
-        asked = Asked(None, messages, system, tools, model=model, takes_markers=False)
-        turn = self._sessions.turn(self._sessions.chosen(given), asked)
-        return None if turn is None else _EditedRequest(turn, kind)
+        asked = api.asked(fields, messages)  # the SDK makes its attempts inside of the method
+        return self._sessions.turn(self._sessions.chosen(given), asked, blocks=blocks)
 
-    def _watched(self, call: _EditedRequest, events: Generator[Any]) -> Generator[Any]:
-        """Yield the events of a stream, and observe its usage when it comes by."""
-        found = _StreamUsage()
-        with closing(events):
-            for event in events:
-                if (usage := found.of(event)) is not None:
-                    call.turn.observe(usage)
-                yield event
-        self._check_stream(call, found)
-
-    async def _watched_async(
-        self, call: _EditedRequest, events: AsyncGenerator[Any]
+    async def _watched(
+        self, turn: Turn, api: Api, events: AsyncGenerator[Any]
     ) -> AsyncGenerator[Any]:
-        """Yield the events of a stream as `_watched` does."""
+        """Yield the events of a stream, and observe its usage when it comes by.
+
+        Warn once if a whole stream had no usage although the policy compares tokens.
+        """
         found = _StreamUsage()
         async with aclosing(events):
             async for event in events:
                 if (usage := found.of(event)) is not None:
-                    await call.turn.observe_async(usage)
+                    await turn.observe(usage)
                 yield event
-        self._check_stream(call, found)
-
-    def _check_stream(self, call: _EditedRequest, found: _StreamUsage) -> None:
-        """Warn once if a whole stream had no usage although the policy compares tokens."""
-        policy = call.turn.session.policy
-        if call.kind is _CHAT and not found.is_found and policy.asks_for_request_size:
+        is_missed = turn.session.policy.asks_for_request_size and not found.is_found
+        if api is CHAT and is_missed:
             self._sessions.warn(
                 "a streamed chat completion had no usage, so the gates on tokens see estimates;"
                 " ask for it with stream_options={'include_usage': True}"
             )
 
 
-def _answered(call: _EditedRequest, send: Callable[..., Any]) -> HostObject:
+async def _answered(turn: Turn, attempt: Callable[[SentTurn], Awaitable[Any]]) -> HostObject:
     """Send an edited request, and once more if it is refused as too long."""
-    sent, refused = call.turn.apply(), None
+    sent, refused = await turn.apply(), None
     try:
-        response = send(**call.edited(sent.messages))
-        if call.turn.retries and isinstance(response, openai.Stream):
-            refused = _refused(response)
+        response = await attempt(sent)
+        if turn.retries and isinstance(response, _STREAMS):
+            refused = await _refused(turn, response)
     except openai.APIError as error:
-        if (again := call.turn.again(error)) is None:
+        if (again := await turn.again(error)) is None:
             raise
-        return send(**call.edited(again.messages))
-    if refused is None or (again := call.turn.again(refused)) is None:
+        return await attempt(again)
+    if refused is None or (again := await turn.again(refused)) is None:
         return response
-    response.close()
-    return send(**call.edited(again.messages))
+    await settled(response.close())
+    return await attempt(again)
 
 
-async def _answered_async(call: _EditedRequest, send: Callable[..., Awaitable[Any]]) -> HostObject:
-    """Send an edited request as `_answered` does."""
-    sent, refused = await call.turn.apply_async(), None
-    try:
-        response = await send(**call.edited(sent.messages))
-        if call.turn.retries and isinstance(response, openai.AsyncStream):
-            refused = await _refused_async(response)
-    except openai.APIError as error:
-        if (again := await call.turn.again_async(error)) is None:
-            raise
-        return await send(**call.edited(again.messages))
-    if refused is None or (again := await call.turn.again_async(refused)) is None:
-        return response
-    await response.close()
-    return await send(**call.edited(again.messages))
-
-
-def _refused(stream: HostObject) -> object:
+async def _refused(turn: Turn, stream: HostObject) -> object:
     """Return the error with which a stream begins, None for another stream.
 
     Its events are read up to the first that says something, and come again.
     """
-    events, head = stream._iterator, []  # noqa: SLF001
-    for event in events:
-        head.append(event)
-        if not _is_opening(event):
-            break
-
-    def every() -> Generator[Any]:
-        with closing(events):
-            yield from head
-            yield from events
-
-    stream._iterator = every()  # noqa: SLF001
-    return _error_of(head[-1]) if head else None
-
-
-async def _refused_async(stream: HostObject) -> object:
-    """Return the error with which a stream begins, as `_refused` does."""
-    events, head = stream._iterator, []  # noqa: SLF001
+    events, head = turn.read(stream._iterator), []  # noqa: SLF001
     async for event in events:
         head.append(event)
         if not _is_opening(event):
@@ -300,7 +199,7 @@ async def _refused_async(stream: HostObject) -> object:
             async for event in events:
                 yield event
 
-    stream._iterator = every()  # noqa: SLF001
+    stream._iterator = turn.handed_out(every())  # noqa: SLF001
     return _error_of(head[-1]) if head else None
 
 
@@ -333,12 +232,12 @@ class _StreamUsage:
         return usage
 
 
-def _with_list(kind: _Kind, given: dict[str, Any]) -> dict[str, Any]:
+def _with_list(api: Api, given: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments with a list in place of another iterable of messages."""
-    messages = given.get(kind.messages)
+    messages = given.get(api.messages)
     if isinstance(messages, str | list) or not isinstance(messages, Iterable):
         return given
-    return {**given, kind.messages: list(messages)}
+    return {**given, api.messages: list(messages)}
 
 
 def _usage(response: HostObject) -> object:

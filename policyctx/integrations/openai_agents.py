@@ -78,7 +78,7 @@ class PolicyFilter(agents.RunHooks[Any]):
         )
         if (turn := self._sessions.turn(session, asked)) is None:
             return given
-        sent = await turn.apply_async()
+        sent = await turn.apply()
         _turn.set(turn)
         if sent.messages is items:
             return given
@@ -95,9 +95,9 @@ class PolicyFilter(agents.RunHooks[Any]):
         turn, usage = _turn.get(), response.usage
         if turn is None or not usage.input_tokens:
             return
-        cached = min(usage.input_tokens_details.cached_tokens or 0, usage.input_tokens)
-        billed = Usage(usage.input_tokens - cached, cached, 0, usage.output_tokens)
-        await turn.observe_async(billed)
+        cached = usage.input_tokens_details.cached_tokens or 0
+        billed = Usage.of_whole(usage.input_tokens, cached, 0, usage.output_tokens)
+        await turn.observe(billed)
 
     def _is_held(self, items: list[Message]) -> bool:
         """Return whether the server holds calls to which results are in the list."""

@@ -26,6 +26,7 @@ from policyctx.integrations.host_sessions import HostSessions, PolicyLike, Recen
 from policyctx.messages.asked import Asked, model_name
 from policyctx.messages.json_text import JSON, SPACED, json_text
 from policyctx.messages.shapes.block_texts import BlockList, medium_of, shown_texts
+from policyctx.messages.shapes.blocks import block_type, file_part, shown_files
 from policyctx.messages.shapes.shape import REMOVED, Part, Shape
 from policyctx.session import Session
 from policyctx.tokens.usage import Usage
@@ -70,14 +71,6 @@ _STATE = frozenset(
         "tool-availability-delta",
     }
 )
-# The blocks of Anthropic's API as which the files of a message are sized.
-_FILES = {
-    "image": "image",
-    "application": "document",
-    "text": "document",
-    "audio": "audio",
-    "video": "video",
-}
 _URLS = {
     "image-url": "image",
     "document-url": "document",
@@ -144,13 +137,11 @@ class PydanticAIShape(Shape):
         if texts is not None:
             text, blocks = joined(texts), BlockList(text, texts)
         call_id = part.tool_call_id
-        yield Part(
+        result = Part(
             (i,), "tool_result", text, seen, media, call_id=call_id, error=error, blocks=blocks
         )
-        shown = [(j, piece) for j, piece in files if _block(piece)["type"] in ("image", "document")]
-        for number, (j, piece) in enumerate(shown, 1):
-            value = whole[j] if isinstance(content, list) else whole
-            yield _file((i, j), piece, value)._replace(call_id=call_id, error=error, number=number)
+        values = whole if isinstance(content, list) else [whole]
+        yield from (result, *shown_files(result, (_file((i, j), p, values[j]) for j, p in files)))
 
     def _pieces(self, i: int, part: HostObject, message: Message) -> Iterator[Part]:
         for j, piece in enumerate(part.content):
@@ -254,7 +245,7 @@ def _block(piece: HostObject) -> Mapping[str, Any]:
     if (kind := _kind(piece)) == "binary":
         media_type = str(piece.media_type)
         source = {"type": "base64", "media_type": media_type, "data": piece.base64}
-        block = _FILES.get(media_type.partition("/")[0])
+        block = block_type(media_type)
     else:
         source, block = {"type": "url", "url": str(getattr(piece, "url", ""))}, _URLS.get(kind)
     return {} if block is None else {"type": block, "source": source}
@@ -262,11 +253,7 @@ def _block(piece: HostObject) -> Mapping[str, Any]:
 
 def _file(path: Path, piece: HostObject, value: JSON) -> Part:
     block = _block(piece)
-    kind = block["type"] if block["type"] in ("image", "document") else "unknown"
-    media_type = block["source"].get("media_type")
-    return Part(
-        path, kind, json_text(value, SPACED), "", (medium_of(block),), media_type=media_type
-    )
+    return file_part(path, block, json_text(value, SPACED), block["source"].get("media_type"))
 
 
 def _copy(value: HostObject) -> HostObject:
@@ -340,7 +327,7 @@ class PolicyCapability(AbstractCapability[Any]):  # type: ignore[misc]
         )
         if (turn := self._sessions.turn(session, self._asked(request_context))) is None:
             return request_context
-        sent = await turn.apply_async()
+        sent = await turn.apply()
         self._awaited.put((ctx.run_id, ctx.run_step), turn)
         if sent.messages is not sent.given:
             request_context.messages = list(sent.messages)
@@ -357,11 +344,9 @@ class PolicyCapability(AbstractCapability[Any]):  # type: ignore[misc]
         turn = self._awaited.pop((ctx.run_id, ctx.run_step), None)
         usage = response.usage
         if turn is not None and usage.input_tokens:
-            whole = usage.input_tokens
-            read = min(usage.cache_read_tokens, whole)
-            written = min(usage.cache_write_tokens, whole - read)
-            billed = Usage(whole - read - written, read, written, usage.output_tokens)
-            await turn.observe_async(billed)
+            read, written = usage.cache_read_tokens, usage.cache_write_tokens
+            billed = Usage.of_whole(usage.input_tokens, read, written, usage.output_tokens)
+            await turn.observe(billed)
         return response
 
     async def on_model_request_error(
@@ -369,7 +354,7 @@ class PolicyCapability(AbstractCapability[Any]):  # type: ignore[misc]
     ) -> ModelResponse:
         """Send a request that was refused as too long once more; raise any other error."""
         turn = self._awaited.get((ctx.run_id, ctx.run_step))
-        sent = None if turn is None else await turn.again_async(error)
+        sent = None if turn is None else await turn.again(error)
         if sent is None:
             raise error
         request_context.messages = list(sent.messages)

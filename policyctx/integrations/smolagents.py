@@ -23,7 +23,7 @@ from typing import Any, TypeAlias
 
 from policyctx.definitions.items import HostObject, Message, Path, SessionOption
 from policyctx.errors import required
-from policyctx.integrations.host_sessions import HostSessions, PolicyLike, Recent, Turn
+from policyctx.integrations.host_sessions import HostSessions, PolicyLike, Recent, Turn, at_once
 from policyctx.messages.asked import Asked, model_name
 from policyctx.messages.json_text import JSON
 from policyctx.messages.shapes.shape import Part, Shape
@@ -213,12 +213,9 @@ def _edit(step: HostObject, old: list[StepView], new: list[StepView]) -> None:
             name = "plan" if isinstance(step, PlanningStep) else "task"
             setattr(step, "text" if isinstance(step, SummaryStep) else name, view.text or "")
         return
-    said, seen = (
-        next((view for view in new if view.role == role), StepView(role))
-        for role in ("assistant", "user")
-    )
-    was_said, was_seen = (
-        next((view for view in old if view.role == role), StepView(role))
+    said, seen, was_said, was_seen = (
+        next((view for view in views if view.role == role), StepView(role))
+        for views in (new, old)
         for role in ("assistant", "user")
     )
     if said.text != was_said.text:
@@ -278,11 +275,11 @@ class PolicyCallback:
         system = agent.memory.system_prompt.system_prompt
         model = model_name(getattr(agent.model, "model_id", None))
         asked = Asked(None, given, system, _tools(agent), agent.name, _compared, model)
-        if (turn := self._sessions.turn(session, asked)) is None:
+        if (turn := self._sessions.turn(session, asked, blocks=True)) is None:
             return
         if (last := self._turns.get(session.session_id)) is not None:
-            last.observe(_usage(step))
-        sent = turn.apply()
+            at_once(last.observe(_usage(step)))
+        sent = at_once(turn.apply())
         self._turns.put(session.session_id, turn)
         if sent.messages is not given:
             put_back(steps, step, given, sent.messages)

@@ -123,7 +123,7 @@ class PolicyPlugin(Plugin):  # type: ignore[misc]
         )
         if (turn := self._sessions.turn(session, asked)) is None:
             return
-        sent = await turn.apply_async()
+        sent = await turn.apply()
         if sent.messages is not sent.given:
             messages[:] = sent.messages
         self._sent[agent] = _Sent(turn, tuple(messages))
@@ -134,7 +134,7 @@ class PolicyPlugin(Plugin):  # type: ignore[misc]
         if last is None:
             return
         if event.exception is not None and not last.is_again:
-            sent = await last.turn.again_async(event.exception)
+            sent = await last.turn.again(event.exception)
             if sent is not None:
                 messages: list[Any] = event.agent.messages
                 messages[:] = sent.messages
@@ -144,7 +144,7 @@ class PolicyPlugin(Plugin):  # type: ignore[misc]
             return
         usage = (response.message.get("metadata") or {}).get("usage") or {}
         if billed := _billed(usage):
-            await last.turn.observe_async(billed)
+            await last.turn.observe(billed)
 
     def _compared(self, message: Message) -> dict[str, Any]:
         """Return what the messages of two requests are compared by."""

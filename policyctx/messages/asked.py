@@ -1,12 +1,12 @@
 """`Asked`: a request before the policy, and whether two requests are of one conversation."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import Any
 
 from policyctx.definitions.items import Message
 from policyctx.messages.json_text import as_message
+from policyctx.messages.markers import bare
 from policyctx.messages.shapes.shape import SYSTEM_ROLES
 
 # The roles of messages that are neither replies nor results of calls in one.
@@ -75,9 +75,9 @@ def _continues(last: Asked, asked: Asked) -> bool:
     before, messages = last.messages[len(last.heads()) :], asked.messages[len(asked.heads()) :]
     if not before or not messages:
         return False
-    newest = _plain(last.plain(before[-1]))
-    return _plain(asked.plain(messages[0])) == _plain(last.plain(before[0])) or any(
-        _plain(asked.plain(message)) == newest for message in reversed(messages)
+    newest = bare(last.plain(before[-1]))
+    return bare(asked.plain(messages[0])) == bare(last.plain(before[0])) or any(
+        bare(asked.plain(message)) == newest for message in reversed(messages)
     )
 
 
@@ -99,21 +99,3 @@ def _text(system: object) -> str:
     if isinstance(system, list):
         return "\n".join(str(block.get("text")) for block in system if isinstance(block, dict))
     return system if isinstance(system, str) else ""
-
-
-def _plain(message: Message) -> Mapping[str, Any]:
-    """Return a message without cache markers, with a text as a block."""
-    if not isinstance(message, dict):
-        return {"content": message}
-    content = message.get("content")
-    if isinstance(content, str):
-        content = [{"type": "text", "text": content}]
-    if not isinstance(content, list | tuple):
-        return {**message, "content": content or []}
-    blocks = [
-        {name: value for name, value in block.items() if name != "cache_control"}
-        if isinstance(block, dict)
-        else block
-        for block in content
-    ]
-    return {**message, "content": blocks}

@@ -29,7 +29,7 @@ from policyctx.messages.json_text import JSON, as_message, compact_json, text_of
 from policyctx.messages.shapes.block_texts import DOCUMENTS, IMAGES, blocks_of, medium_of
 from policyctx.messages.shapes.built_in import BUILT_IN, Shaped, Shapes
 from policyctx.messages.shapes.responses import INPUT_FIELDS, OF_TEXT, OUTPUT_TYPES
-from policyctx.messages.shapes.shape import RESULT_ROLES, SYSTEM_ROLES
+from policyctx.messages.shapes.shape import RESULT_ROLES, SYSTEM_ROLES, head_of
 
 _MEDIA = frozenset({"image", "document"})
 # A string in a JSON text, and whether it is a key.
@@ -190,7 +190,6 @@ def _is_object(text: str) -> bool:
 
 # The breakpoints that a request may have.
 _MOST_MARKERS = 4
-_SYSTEM_ROLES = ("system", "developer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,10 +244,7 @@ def _unsendable(by: str, api: str) -> SummaryError:
 
 def _leading(messages: Sequence[Message]) -> int:
     """Return how many system messages a list begins with."""
-    for i, message in enumerate(messages):
-        if not isinstance(message, Mapping) or message.get("role") not in _SYSTEM_ROLES:
-            return i
-    return len(messages)
+    return head_of(one.get("role", "") if isinstance(one, Mapping) else "" for one in messages)
 
 
 def _is_anthropic(message: Message) -> bool:

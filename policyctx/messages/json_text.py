@@ -218,7 +218,7 @@ def as_mapping(block: object) -> Mapping[str, Any]:
     return dump(mode="json") if callable(dump) else {"type": type(block).__name__, "value": block}
 
 
-def without_none(value: object) -> object:
+def without_none(value: object) -> PlainValue:
     """Return plain values without the fields that are None, at any depth.
 
     An object may be saved with its unset fields as None, or without them.

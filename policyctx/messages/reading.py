@@ -7,11 +7,12 @@ A JSON document is a request body with `messages`, `contents` or `input`, or a b
 from __future__ import annotations
 
 from array import array
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise, takewhile
+from itertools import takewhile
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from policyctx.definitions.items import UNKNOWN, Item, Message, author_of
 from policyctx.definitions.names import RESULT_OF
@@ -60,6 +61,8 @@ class Reading:
         self.shows_markers = False
         """Whether one of these messages has a block that only an API with markers knows."""
         self._newest_reply = range(0)  # the positions of its items
+        self._begun: int | None = None  # the first message of a split reply that may go on
+        self._is_newest = False  # whether that reply is the newest one with items
         self._running_from = 0  # no call before this message runs any more
         self._asked = False  # whether the newest message of the assistant has a call
         self._replies: dict[int, int] = {}  # by message of a split reply, the first one of it
@@ -230,31 +233,66 @@ class Reading:
         Raises `MessagesError` with the position of the first wrong message in the whole list; the
         reading is then unchanged.
         """
-        new = _New(self)
-        for index, given in enumerate(listed(messages), self.message_count):
-            try:
-                shape, message = self.shapes.checked(given, index)
-                new.read(shape, message, index)
-            except ShapeError as error:
-                raise error.at(index) from error.__cause__
-        self._shapes += new.shapes
-        self._take(new.items)
-        self._newest_reply = new.newest_reply
-        self._running_from, self._asked = new.running_from, new.asked
-        self._replies |= new.replies
-        before = [*(self.roles[-1:] or [""]), *new.roles]
-        first = self.message_count
-        self.reply_starts += [
-            i for i, (a, b) in enumerate(pairwise(before), first) if a != "assistant" == b
-        ]
-        self.turn_starts += new.turn_starts
-        self.roles += new.roles
-        self.opening_roles += new.opening_roles
-        self.staying += new.staying
-        self.takes_markers = self.takes_markers and new.takes_markers
-        self.shows_markers = new.shows_markers
-        self._starts += new.starts
-        self.message_count += len(messages)
+        given = enumerate(listed(messages), self.message_count)
+        read = deque(self._checked(message, index) for index, message in given)
+        items: list[Item] = []
+        while read:  # so that the parts and the items of a long list do not all exist at once
+            self._add(read.popleft(), items)
+        self._take(items)
+
+    def _checked(self, given: Message, index: int) -> _Read:
+        try:
+            shape, message = self.shapes.checked(given, index)
+            role, parts = shape.role(message), _parts(shape, message, index)
+            return _Read(shape, message, role, parts, shape.stays(message))
+        except ShapeError as error:
+            raise error.at(index) from error.__cause__
+
+    def _add(self, read: _Read, items: list[Item]) -> None:
+        """Note the next message, and add its items to those that are not taken yet."""
+        shape, message, role, parts, stays = read
+        index, first = self.message_count, len(self.items) + len(items)
+        self.message_count += 1
+        self._starts.append(first)
+        self._shapes.append(shape)
+        self.takes_markers = self.takes_markers and shape.takes_markers
+        if not self.shows_markers and shape is ANTHROPIC:
+            self.shows_markers = is_anthropic(message)
+        if role == "assistant" and (not index or self.roles[-1] != role):
+            self.reply_starts.append(index)
+        self.roles.append(role)
+        may_open = role == "assistant" and shape.splits_replies
+        self.opening_roles.append("" if may_open else role)
+        if role == "user" and _begins_turn(parts):
+            self.turn_starts.append(index)
+            if not self._asked:
+                self._running_from = index
+        elif role == "assistant" and parts:
+            self._asked = any(map(_asks, parts))
+        if stays:
+            self.staying.append(index)
+        if role == "assistant" or self._begun is not None:
+            # A message with thinking of its own is a whole reply, whatever comes before it.
+            thinks = not shape.splits_replies and "thinking" in map(_KIND, parts)
+            positions = range(first, first + len(parts))
+            self._reply(index, positions, role, splits=shape.splits_replies, is_whole=thinks)
+        reply = index if self._begun is None else self._begun
+        items += _items(read, index, len(self.turn_starts), reply)
+
+    def _reply(
+        self, index: int, positions: range, role: str, *, splits: bool, is_whole: bool
+    ) -> None:
+        """Note where the reply begins that a message belongs to, if it belongs to one."""
+        continues = self._begun is not None and role == "assistant" and not is_whole
+        if not continues:
+            self._begun = index if role == "assistant" and splits else None
+            self._is_newest = False
+        if self._begun is not None:
+            self._replies[index] = self._begun
+        if positions and role == "assistant":
+            start = self._newest_reply.start if self._is_newest else positions.start
+            self._newest_reply = range(start, positions.stop)
+            self._is_newest = True
 
     def _take(self, items: list[Item]) -> None:
         """Add the items; results and the items inside them get the tool of their call."""
@@ -314,88 +352,30 @@ def _inside(item: Item, result: Item, position: int) -> Item:
     return item._replace(tool=result.tool, call_message=result.call_message, inside=position)
 
 
-class _New:
-    """What some messages hold that follow those of a reading."""
+class _Read(NamedTuple):
+    """A message that was checked: what its shape says of it."""
 
-    def __init__(self, reading: Reading) -> None:
-        self.items: list[Item] = []
-        self.starts = array("l")
-        self.turn_starts: list[int] = []
-        self.shapes: list[Shape] = []
-        self.roles: list[str] = []
-        self.opening_roles: list[str] = []
-        self.staying: list[int] = []
-        self.takes_markers = True
-        self.shows_markers = reading.shows_markers
-        self.replies: dict[int, int] = {}
-        self.newest_reply = reading._newest_reply  # noqa: SLF001 - a part of it
-        self.running_from, self.asked = reading._running_from, reading._asked  # noqa: SLF001
-        self._begun = reading._replies.get(reading.message_count - 1)  # noqa: SLF001
-        self._in_newest = (
-            self._begun is not None
-            and any(
-                reading._replies.get(reading.items[i].message) == self._begun  # noqa: SLF001
-                for i in self.newest_reply[:1]
-            )
-        )
-        """Whether the reply that has begun is the newest one with items."""
-        self._turns, self._before = len(reading.turn_starts), len(reading.items)
+    shape: Shape
+    message: Message
+    role: str
+    parts: Sequence[Part]
+    stays: bool
 
-    def read(self, shape: Shape, message: Message, index: int) -> None:
-        """Read the message at a position; raises `MessagesError` if it is not JSON."""
-        role, parts = shape.role(message), _parts(shape, message, index)
-        self.starts.append(self._before + len(self.items))
-        self.shapes.append(shape)
-        self.roles.append(role)
-        self.takes_markers = self.takes_markers and shape.takes_markers
-        if not self.shows_markers and shape is ANTHROPIC:
-            self.shows_markers = is_anthropic(message)
-        may_open = role == "assistant" and shape.splits_replies
-        self.opening_roles.append("" if may_open else role)
-        if role == "user" and _begins_turn(parts):
-            self.turn_starts.append(index)
-            self._turns += 1
-            if not self.asked:
-                self.running_from = index
-        elif role == "assistant" and parts:
-            self.asked = any(map(_asks, parts))
-        if shape.stays(message):
-            self.staying.append(index)
-        if role == "assistant" or self._begun is not None:
-            # A message with thinking of its own is a whole reply, whatever comes before it.
-            thinks = not shape.splits_replies and "thinking" in map(_KIND, parts)
-            self._reply(index, len(parts), role, splits=shape.splits_replies, is_whole=thinks)
-        turn, reply = self._turns, index if self._begun is None else self._begun
-        by = "" if type(message) is dict else author_of(message)
-        for part in parts:
-            path, kind, text, counted, media, tool, call_id, error, media_type, number = part[:10]
-            texts: Text | tuple[Text, ...] = text
-            if part.blocks is not None and len(part.blocks.texts) > 1:
-                texts = part.blocks.texts
-                counted = None if counted == text else counted
-            call_message = reply if _asks(part) else None
-            self.items.append(
-                Item(
-                    index, path, kind, kind, role, texts, texts if counted is None else counted,
-                    media, turn, tool, call_id, call_message, error, media_type, None, number,
-                    part.author or by, part.takes_text, part.blocks, part.other_id,
-                    part.signed,
-                )
-            )  # fmt: skip
 
-    def _reply(self, index: int, count: int, role: str, *, splits: bool, is_whole: bool) -> None:
-        """Note where the reply begins that a message belongs to, if it belongs to one."""
-        first = self._before + len(self.items)
-        continues = self._begun is not None and role == "assistant" and not is_whole
-        if not continues:
-            self._begun = index if role == "assistant" and splits else None
-            self._in_newest = False
-        if self._begun is not None:
-            self.replies[index] = self._begun
-        if count and role == "assistant":
-            start = self.newest_reply.start if self._in_newest else first
-            self.newest_reply = range(start, first + count)
-            self._in_newest = True
+def _items(read: _Read, index: int, turn: int, reply: int) -> Iterator[Item]:
+    """Yield the items of the message at a position; `reply` is where its reply begins."""
+    role, by = read.role, "" if type(read.message) is dict else author_of(read.message)
+    for part in read.parts:
+        path, kind, text, counted, media, tool, call_id, error, media_type, number = part[:10]
+        texts: Text | tuple[Text, ...] = text
+        if part.blocks is not None and len(part.blocks.texts) > 1:
+            texts = part.blocks.texts
+            counted = None if counted == text else counted
+        yield Item(
+            index, path, kind, kind, role, texts, texts if counted is None else counted, media,
+            turn, tool, call_id, reply if _asks(part) else None, error, media_type, None, number,
+            part.author or by, part.takes_text, part.blocks, part.other_id, part.signed,
+        )  # fmt: skip
 
 
 _KIND = attrgetter("kind")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from policyctx.outlines.rows import Row
+from policyctx.outlines.lines import Row
 
 MakeRow = Callable[[int, str, int], Row]
 

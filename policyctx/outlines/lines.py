@@ -3,8 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-
-from policyctx.outlines.rows import Row
+from typing import NamedTuple
 
 LOOKED_AT_CHARS = 240
 _PART_CHARS, _LEAST_PART = 300, 60
@@ -89,6 +88,19 @@ _PAIR = re.compile(r"[\w -]{2,20}:\s+\S")
 _VARYING = re.compile(
     r"\d+(?:\.\d+)?|\[[^]]{20,}\]|['\"`\u2018“][^'\"`\u2019”]{0,80}['\"`\u2019”](?!:)|(?<![\w$.])[\w$]+(?:\.[\w$]+){3,}"
 )
+
+
+class Row(NamedTuple):
+    """A part of a text that an outline may show."""
+
+    line: int
+    """From 1; `char` is the character of the line, and 1 at its start."""
+    char: int
+    text: str
+    weight: int
+    """Rows of a larger weight are shown first; of 0, never."""
+    short: str = ""
+    """What names the row in a list where there is no space for its text."""
 
 
 def line_rows(lines: Sequence[str], *, is_file: bool) -> tuple[str, list[Row]]:

@@ -19,7 +19,7 @@ from policyctx.planning.decisions import Reason
 from policyctx.planning.facts import Added, Facts
 from policyctx.planning.gates import AfterReplacing
 from policyctx.planning.outlook import Outlook
-from policyctx.planning.select import Shape, shape_of
+from policyctx.planning.recency import Shape, shape_of
 from policyctx.policy.models import Step
 from policyctx.policy.models.compaction import Compaction, Summary
 from policyctx.policy.values import Share

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from policyctx.definitions.actions import Action
 from policyctx.definitions.items import MEDIA_TYPES, Item, Message
@@ -23,7 +23,8 @@ from policyctx.paths import File, FreePaths, item_path
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.decisions import Decision, Reason
 from policyctx.planning.facts import Facts, Unit
-from policyctx.planning.ledger import Identities, ItemKey, Ledger, LedgerEntry, Trace
+from policyctx.planning.identities import Identities
+from policyctx.planning.ledger import ItemKey, Ledger, LedgerEntry, Trace
 from policyctx.planning.placeholders import content_hash, named_path, with_text
 from policyctx.planning.reapplying import Marks, all_held_back, held_back, may_apply_with
 from policyctx.planning.superseded import Superseded
@@ -84,6 +85,7 @@ class Checkpoint(NamedTuple):
     """Number of changes of fates so far."""
 
 
+Watcher: TypeAlias = Callable[[int, Decision], None]
 # What identifies an item that arrives: its kind, its tool-use id and the hash of its text.
 Arrived: TypeAlias = tuple[str, str | None, str]
 
@@ -91,13 +93,6 @@ _NO_REASON = Reason("decided")
 # What separates the words of a command; a quoted path may contain these.
 _BETWEEN_WORDS = re.compile(r"""[\s"'`,;=()<>|&]+""")
 _QUOTES = re.compile("[\"'`]")
-
-
-class Watcher(Protocol):
-    """An object that follows the fates in a conversation, so that a turn costs what is new."""
-
-    def changed(self, position: int, fate: Decision) -> None:
-        """Take note of a new fate of an item."""
 
 
 class Conversation:
@@ -155,13 +150,14 @@ class Conversation:
         self._watchers: list[Watcher] = []
         self._has_arrival = bool(policy.steps("arrival"))
         self._as_json = policy.store.blocks == "json"
-        self._identities = Identities(self.reading.items, ledger, gone)
-        self.marks = Marks(self)
+        self.identities = Identities(self.reading.items, ledger, gone)
+        counting = policy.counting_since
+        self.marks = Marks(ledger.marks, counting, self.reading, self.identities, self.is_there)
         self._tallies: dict[Unit, Tally] = {}
         self._tallied: dict[Unit, int] = {}
 
     def watch(self, watcher: Watcher) -> None:
-        """Let a watcher see each change of a fate from here on."""
+        """Call a function with the position and the fate of each item whose fate changes."""
         self._watchers.append(watcher)
 
     def extend(
@@ -224,7 +220,7 @@ class Conversation:
         for decision in decisions:
             yield self.entry(decision)
             if decision.position in self.held_back and not decision.action.leaves_nothing:
-                dropped = self._identities.entry(decision.position)
+                dropped = self.identities.entry(decision.position)
                 if dropped is not None and dropped.action.leaves_nothing:
                     yield dropped
 
@@ -239,8 +235,8 @@ class Conversation:
             policy=self.policy.digest,
             placeholder=decision.placeholder,
             relative_path=path,
-            alike=self._identities.alike(position) if leaves_nothing else 0,
-            behind=self._identities.behind(position) if leaves_nothing else None,
+            alike=self.identities.alike(position) if leaves_nothing else 0,
+            behind=self.identities.behind(position) if leaves_nothing else None,
             rewritten=None,
         )
 
@@ -251,17 +247,17 @@ class Conversation:
 
     def entries(self) -> dict[int, LedgerEntry]:
         """Return the ledger's entry of each item that is out, by position."""
-        found = {i: self._identities.entry(i) for i in sorted(self.fates)}
+        found = {i: self.identities.entry(i) for i in sorted(self.fates)}
         return {position: entry for position, entry in found.items() if entry is not None}
 
     def trace(self, message: int) -> Trace:
         """Return what a message is recognised by in each of its forms."""
-        return self._identities.trace(self.items_of(message))
+        return self.identities.trace(self.items_of(message))
 
     def held_before(self, message: int) -> tuple[ItemKey, ...]:
         """Return the keys of the dropped items that stay all the same, before a message."""
         held = (i for i in self.held_back if self.items[i].message < message and self.is_there(i))
-        return tuple(map(self._identities.key, held))
+        return tuple(map(self.identities.key, held))
 
     def known_keys(self, messages: Iterable[int]) -> tuple[ItemKey, ...]:
         """Return the keys of the items in these messages that the ledger may know.
@@ -269,12 +265,12 @@ class Conversation:
         With those of words: the same words, said again, are counted from there on.
         """
         return tuple(
-            self._identities.key(i)
+            self.identities.key(i)
             for message in messages
             for i in self.items_of(message)
             if self.items[i].tool_use_id is None
             or self.ledger.may_know(self.items[i])
-            or self._identities.replaced(i)
+            or self.identities.replaced(i)
         )
 
     @property
@@ -285,7 +281,7 @@ class Conversation:
         """
         left = {i for i, fate in self.fates.items() if fate.action.leaves_nothing}
         left.update(i for position in self.fates for i in self.inside(position))
-        return self.gone_before | {self._identities.key(i) for i in left}
+        return self.gone_before | {self.identities.key(i) for i in left}
 
     def may_drop_again_with(self, more: Sequence[Item]) -> bool:
         """Return whether an earlier removal that is held back may apply once these items follow."""
@@ -373,7 +369,7 @@ class Conversation:
 
     def own_tokens(self, position: int) -> int:
         """Return the tokens of an item as it was before a placeholder stood for it."""
-        replaced = self._identities.replaced(position)
+        replaced = self.identities.replaced(position)
         known = None if replaced is None else replaced.tokens
         return self.facts.tokens(self.items[position]) if known is None else known
 
@@ -424,21 +420,6 @@ class Conversation:
         begun = len(starts) - bisect_right(starts, message)
         return begun - (len(removed) - bisect_right(removed, message))
 
-    def key_and_chars(self, position: int) -> tuple[ItemKey, int]:
-        """Return the key of an item, and the characters that it had before a placeholder."""
-        replaced = self._identities.replaced(position)
-        chars = len(self.reading.items[position].text) if replaced is None else replaced.chars
-        return self._identities.key(position), chars
-
-    def has_key(self, position: int, key: ItemKey, chars: int) -> bool:
-        """Return whether an item has this key; it is computed only if the characters fit."""
-        replaced = self._identities.replaced(position)
-        if replaced is not None:
-            return replaced.key == key
-        item = self.reading.items[position]
-        likeness = item.kind, item.tool_use_id, len(item.text)
-        return likeness == (*key[:2], chars) and self._identities.key(position) == key
-
     def _see(self, position: int, fate: Decision | None) -> None:
         item = self._typed(position)
         self.items.append(item)
@@ -454,7 +435,7 @@ class Conversation:
         self, new: range, is_valid: Callable[[Mapping[int, Decision]], bool]
     ) -> dict[int, Decision]:
         """Return the earlier decisions that apply to these items again, by position."""
-        found = ((i, self._identities.entry(i)) for i in new)
+        found = ((i, self.identities.entry(i)) for i in new)
         entries = {i: entry for i, entry in found if entry is not None}
         fates = {i: self._remembered(i, entry) for i, entry in entries.items()}
         held = held_back(
@@ -477,7 +458,7 @@ class Conversation:
 
     def _typed(self, position: int) -> Item:
         item = self.reading.items[position]
-        replaced = self._identities.replaced(position) if self.ledger.entries else None
+        replaced = self.identities.replaced(position) if self.ledger.entries else None
         if replaced is not None:
             return self.policy.as_before(item, replaced.key.kind, replaced.item_type)
         if item.kind == "tool_result" and self._reads_back(position):
@@ -487,12 +468,12 @@ class Conversation:
 
     def _known(self, position: int) -> LedgerEntry:
         """Return the entry of what an item stands for, or one without a decision."""
-        if (earlier := self._identities.replaced(position)) is not None:
+        if (earlier := self.identities.replaced(position)) is not None:
             return earlier
         item = self.items[position]
         is_medium = item.kind in MEDIA_TYPES and item.inside is None
         return LedgerEntry(
-            key=self._identities.key(position),
+            key=self.identities.key(position),
             chars=len(item.text),
             item_id=item.item_id,
             item_type=item.type,
@@ -537,7 +518,7 @@ class Conversation:
             return True
         if call is None or not self.ledger.entries:
             return False
-        replaced = self._identities.replaced(call)
+        replaced = self.identities.replaced(call)
         return (
             self._names_file(self.reading.items[call]) if replaced is None else replaced.names_file
         )
@@ -570,7 +551,7 @@ class Conversation:
         if fate.action.leaves_nothing and (earlier is None or not earlier.action.leaves_nothing):
             self._note_removal(position)
         for watcher in self._watchers:
-            watcher.changed(position, fate)
+            watcher(position, fate)
 
     def _note_removal(self, position: int) -> None:
         fates = map(self.fates.get, self.of_message(position))

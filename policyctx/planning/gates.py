@@ -270,8 +270,7 @@ class Measures:
 
     def messages(self, _: CountGate) -> int:
         """Return the number of messages in the list."""
-        removed = len(self._in.removed) + len(self._outlook.removed)
-        return self._in.reading.message_count - removed
+        return self._outlook.messages
 
     def turns(self, _: CountGate) -> int:
         """Return the number of turns in the list."""

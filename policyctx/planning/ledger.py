@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import re
-from array import array
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from itertools import repeat
-from operator import itemgetter
 from typing import Any, NamedTuple, TypeAlias
 
 from policyctx.definitions.actions import BY_STATE, Action
@@ -123,9 +120,9 @@ class LedgerEntry(NamedTuple):
     placeholder: str | None = None
     relative_path: str | None = None
     """Of its file below the store's root."""
+    tool: str | None = None
     alike: int = 0
     """Of a dropped item: the number of items equal to it in the list then, itself included."""
-    tool: str | None = None
     reads_as: str = ""
     """The kind that its placeholder is read as, where it differs from the item's own."""
     names_file: bool = False
@@ -145,6 +142,7 @@ class LedgerEntry(NamedTuple):
     def record(self) -> dict[str, Any]:
         """Return the entry as plain values for JSON."""
         kind, tool_use_id, sha256, occurrence = self.key
+        optional = {name: getattr(self, name) for name in _OPTIONAL}
         return {
             "record": "decision",
             "kind": kind,
@@ -160,14 +158,7 @@ class LedgerEntry(NamedTuple):
             "policy": self.policy,
             "placeholder": self.placeholder,
             "path": self.relative_path,
-            **({"alike": self.alike} if self.alike else {}),
-            **({"reads_as": self.reads_as} if self.reads_as else {}),
-            **({"names_file": True} if self.names_file else {}),
-            **({} if self.tokens is None else {"tokens": self.tokens}),
-            **({} if self.rewritten is None else {"rewritten": self.rewritten}),
-            **({} if self.saved is None else {"saved": self.saved}),
-            **({} if self.behind is None else {"behind": self.behind}),
-            **({} if self.call_id is None else {"call_id": self.call_id}),
+            **{name: value for name, value in optional.items() if value != _OPTIONAL[name]},
         }
 
     @classmethod
@@ -186,15 +177,8 @@ class LedgerEntry(NamedTuple):
             record["policy"],
             record["placeholder"],
             record["path"],
-            record.get("alike", 0),
             record.get("tool"),
-            record.get("reads_as", ""),
-            record.get("names_file", False),
-            record.get("tokens"),
-            record.get("rewritten"),
-            record.get("saved"),
-            record.get("behind"),
-            record.get("call_id"),
+            *[record.get(name, default) for name, default in _OPTIONAL.items()],
         )
 
     @property
@@ -206,6 +190,13 @@ class LedgerEntry(NamedTuple):
         kind, call, *_ = self.key
         return self.reads_as or kind, call, self.rewritten or self.placeholder
 
+
+# The last fields of an entry, which a record lacks where they have these values.
+_OPTIONAL = {
+    name: default
+    for name, default in LedgerEntry._field_defaults.items()
+    if name not in {"placeholder", "relative_path", "tool"}
+}
 
 # Of each item of a message that is in no other one: its key, and the number of its drop if it was
 # dropped. It is equal for the message as it was and as it was edited.
@@ -425,207 +416,3 @@ def _forms(item: Item, blocks: Blocks) -> Iterator[Item]:
     yield item
     yield item._replace(texts=blocks.json)
     yield item._replace(texts=blocks.raw_json)
-
-
-class _Alike:
-    """The positions of items of one length that may be equal, and how often each hash is there.
-
-    Each is hashed once, when it is first asked for. Most lengths are those of one item, which
-    needs no hash.
-    """
-
-    __slots__ = "counts", "hashed", "positions"
-
-    def __init__(self) -> None:
-        self.positions = array("l")
-        self.hashed = 0
-        """How many of them are in `counts`."""
-        self.counts: dict[str, int] = {}
-
-
-class Identities:
-    """The keys of the items of a list that grows, each computed on first use.
-
-    A placeholder counts as what it stands for, so an item has the same key in the list as it was
-    and in the list as it was edited; of placeholders that are alike each stands for the next.
-    `items` are as they were read. `gone` are the keys of what was taken out of the list before it
-    came back: what is equal to it keeps the key that it had.
-    """
-
-    def __init__(self, items: Sequence[Item], ledger: Ledger, gone: Iterable[ItemKey] = ()) -> None:
-        self._items, self._ledger = items, ledger
-        self._gone: dict[tuple[str, str | None, str], list[int]] = {}
-        for key in sorted(gone, key=itemgetter(3)):
-            if (occurrences := self._gone.get(key[:3])) is None:
-                self._gone[key[:3]] = [key.occurrence]
-            else:
-                occurrences.append(key.occurrence)
-        self._alike: dict[tuple[str, str | None, int], _Alike] = {}
-        self._groups: list[_Alike] = []
-        """For each item, those that may be equal to it."""
-        self._ranks = array("l")
-        """For each item that is hashed, how many equal ones are before it."""
-        self._hashes: list[str | None] = []
-        self._replaced: dict[int, LedgerEntry] = {}
-        self._looked_at = 0
-        self._unclaimed: dict[RenderedKey, Iterator[LedgerEntry]] = {}
-        self._whole: defaultdict[tuple[str, str | None, str], int] = defaultdict(int)
-        """How many results stand whole, of those that may also stand rewritten."""
-
-    def entry(self, position: int) -> LedgerEntry | None:
-        """Return the ledger's entry of an item, whether it is whole or replaced.
-
-        That is the newest decision on it: an older placeholder may be in a list that comes
-        again. A placeholder of what was taken out of other lists stands for itself.
-        """
-        if (replaced := self.replaced(position)) is not None:
-            is_gone = self._is_gone(replaced.key)
-            return replaced if is_gone else self._ledger.entries.get(replaced.key)
-        item = self._items[position]
-        return self._ledger.entries.get(self.key(position)) if self._ledger.may_know(item) else None
-
-    def replaced(self, position: int) -> LedgerEntry | None:
-        """Return the entry of what a placeholder stands for; None for an item that stands whole."""
-        for i in range(self._looked_at, len(self._items)):
-            item = self._items[i]
-            found = self._ledger.rendered(item)
-            if found and (entry := self._next_of(found)) is not None:
-                self._replaced[i] = entry
-            elif self._ledger.may_be_rewritten(item):
-                self._whole[item.kind, item.tool_use_id, content_hash(item.identity)] += 1
-        self._looked_at = len(self._items)
-        return self._replaced.get(position)
-
-    def trace(self, positions: Iterable[int]) -> Trace:
-        """Return what a message with these items is recognised by in each of its forms."""
-        return tuple(self._traced(i) for i in positions if self._items[i].inside is None)
-
-    def _traced(self, position: int) -> tuple[ItemKey, int | None]:
-        item = self._items[position]
-        if self.replaced(position) is None and not self._ledger.may_know(item):
-            return ItemKey(item.kind, item.tool_use_id, self._hash(position), 0), None
-        key = self.key(position)
-        return key, self._ledger.drops.get(key)
-
-    def key(self, position: int) -> ItemKey:
-        """Return the key of the item at this position."""
-        if (replaced := self.replaced(position)) is not None:
-            return replaced.key
-        found = self._hash(position)
-        kind, call = self._items[position].kind, self._items[position].tool_use_id
-        self._count_alike(position, position + 1)
-        before = self._ranks[position]
-        if (result := self._items[position].inside) is not None:
-            before += self._left_inside(result, (kind, call, found))
-        gone = self._gone.get((kind, call, found), ())
-        return ItemKey(kind, call, found, _not_gone(before, gone))
-
-    def _left_inside(self, result: int, equal: tuple[str, str | None, str]) -> int:
-        """Return how many of the equal texts are placeholders inside results instead of items.
-
-        Up to this result; what stands for an image there is a text like any other.
-        """
-        left = Counter(self._ledger.left_of(equal))
-        if not left:
-            return 0
-        results = [
-            item
-            for item in self._items[: result + 1]
-            if item.kind == "tool_result" and item.tool_use_id == equal[1]
-        ]
-        return sum(
-            min(most, sum(_times(text, item) for item in results)) for text, most in left.items()
-        )
-
-    def alike(self, position: int) -> int:
-        """Return the number of items equal to the one at this position, with those taken out."""
-        kind, call, found, _ = self.key(position)
-        gone = self._gone.get((kind, call, found), ())
-        counts = self._count_alike(position, len(self._items)).counts
-        return counts.get(found, 1) + len(gone)
-
-    def behind(self, position: int) -> str:
-        """Return the hash of the item before this one, empty without any; none is in a result."""
-        before = (i for i in range(position - 1, -1, -1) if self._items[i].inside is None)
-        nearest = next(before, None)
-        return "" if nearest is None else self._hash(nearest)
-
-    def _next_of(self, found: dict[ItemKey, LedgerEntry]) -> LedgerEntry | None:
-        """Return the first of equal placeholders that is not in the list yet, else the last.
-
-        Those that still stand come before those of items that were dropped later. A rewritten text
-        is a tool's own, so one more of it is another result: None.
-        """
-        last = next(reversed(found.values()))
-        if last.place not in self._unclaimed:
-            here = [key for key in found if not self._is_gone(key) and not self._stands_whole(key)]
-            here.sort(key=self._ledger.is_dropped)
-            self._unclaimed[last.place] = iter([found[key] for key in here])
-        return next(self._unclaimed[last.place], last if last.rewritten is None else None)
-
-    def _is_gone(self, key: ItemKey) -> bool:
-        kind, call, sha256, occurrence = key
-        return occurrence in self._gone.get((kind, call, sha256), ())
-
-    def _stands_whole(self, key: ItemKey) -> bool:
-        """Return whether a result that may stand rewritten was seen whole."""
-        kind, call, sha256, occurrence = key
-        gone = self._gone.get((kind, call, sha256), ())
-        for before in range(self._whole.get((kind, call, sha256), 0)):
-            if occurrence == _not_gone(before, gone):
-                return True
-        return False
-
-    def _count_alike(self, position: int, end: int) -> _Alike:
-        """Return the items that may be equal to this one, counted up to `end`."""
-        for i in range(len(self._groups), len(self._items)):
-            likeness = self._likeness(i)
-            if (alike := self._alike.get(likeness)) is None:
-                alike = self._alike[likeness] = _Alike()
-            alike.positions.append(i)
-            self._groups.append(alike)
-            self._ranks.append(0)
-        alike = self._groups[position]
-        positions, counts = alike.positions, alike.counts
-        if len(positions) > 1:
-            while alike.hashed < len(positions) and (i := positions[alike.hashed]) < end:
-                found = self._hash(i)
-                self._ranks[i] = counts.get(found, 0)
-                counts[found] = self._ranks[i] + 1
-                alike.hashed += 1
-        return alike
-
-    def _likeness(self, position: int) -> tuple[str, str | None, int]:
-        item, replaced = self._items[position], self.replaced(position)
-        if replaced is not None:
-            return replaced.key.kind, item.tool_use_id, replaced.chars
-        return item.kind, item.tool_use_id, len(item.text)
-
-    def _hash(self, position: int) -> str:
-        if position >= len(self._hashes):
-            self._hashes += repeat(None, len(self._items) - len(self._hashes))
-        if (found := self._hashes[position]) is None:
-            replaced = self.replaced(position)
-            found = self._hashes[position] = (
-                replaced.key.sha256 if replaced else content_hash(self._items[position].identity)
-            )
-        return found
-
-
-def _times(text: str, result: Item) -> int:
-    """Return how often a text is one of those in a result; by its lines if these are not known."""
-    if result.blocks is not None and result.blocks.texts:
-        return sum(str(one) == text for one in result.blocks.texts)
-    return _lines(result.text).count(_lines(text)) if text else 0
-
-
-def _lines(text: str) -> str:
-    """Return a text in which each line has two line feeds of its own: neighbours share none."""
-    return "\n" + text.replace("\n", "\n\n") + "\n"
-
-
-def _not_gone(before: int, gone: Iterable[int]) -> int:
-    """Return the occurrence of an item with so many equal ones before it, `gone` ones left out."""
-    for occurrence in gone:
-        before += occurrence <= before
-    return before

@@ -60,20 +60,11 @@ class Outlook:
         """Return the fate of an item, by this plan or before; None while it stands."""
         return self.taken.get(position) or self.conversation.fates.get(position)
 
-    def is_out(self, position: int, *, even_of_placeholders: bool = False) -> bool:
-        """Return whether nothing of the item is left for a step to take."""
-        inside = self.conversation.items[position].inside
-        if inside is not None and self.fate(inside) is not None:
-            return True
-        fate = self.fate(position)
-        return fate is not None and (not even_of_placeholders or fate.action.leaves_nothing)
-
     def is_out_for(self, position: int, step: Step) -> bool:
         """Return whether nothing of the item is left that this step may take."""
         fate = self.fate(position)
-        return self.is_out(position) and not (
-            fate is not None and fate.gives_way_to(step) and self.is_there(position)
-        )
+        stays = fate is not None and not fate.gives_way_to(step)
+        return stays or not self.is_there(position)
 
     def is_there(self, position: int) -> bool:
         """Return whether anything of the item is left in the list; see `Conversation.is_there`."""
@@ -163,8 +154,7 @@ def whole_unit(position: int, unit: RemovedUnit, outlook: Outlook) -> dict[int, 
     found: dict[int, Reason | None] = {first: None}
     for message in sorted(_messages(items[first].message, unit, reading)):
         for i in reading.items_of(message):
-            is_out = outlook.is_out(i, even_of_placeholders=True)
-            if items[i].inside is None and not is_out:
+            if items[i].inside is None and outlook.is_there(i):
                 found.setdefault(i, Reason("with_unit", {"unit": unit}))
     return found
 
@@ -266,7 +256,7 @@ def removed_with(
         elif rest and conversation.reading.is_bound(member):
             return _BOUND
         signed = (i for i in conversation.reading.signed_with(member) if i not in unit)
-        if not all(outlook.is_out(i, even_of_placeholders=True) for i in signed):
+        if any(map(outlook.is_there, signed)):
             return _SIGNS
     return _why_not(unit, step, outlook, at) or unit
 
@@ -276,7 +266,7 @@ def _with_partner(position: int, outlook: Outlook) -> dict[int, Reason | None]:
     todo, reading = [position], outlook.conversation.reading
     while todo:
         for other in reading.bound_to(todo.pop()):
-            if other not in unit and not outlook.is_out(other, even_of_placeholders=True):
+            if other not in unit and outlook.is_there(other):
                 is_call = reading.items[other].is_call
                 unit[other] = Reason("with_result" if is_call else "with_call")
                 todo.append(other)
@@ -284,16 +274,13 @@ def _with_partner(position: int, outlook: Outlook) -> dict[int, Reason | None]:
 
 
 def _left_of_message(position: int, outlook: Outlook) -> Iterator[int]:
-    for i in outlook.conversation.of_message(position):
-        if not outlook.is_out(i, even_of_placeholders=True):
-            yield i
+    return filter(outlook.is_there, outlook.conversation.of_message(position))
 
 
 def _left_of_thought(position: int, outlook: Outlook) -> Iterator[int]:
     conversation = outlook.conversation
     for i in conversation.reading.thought_of(position):
-        is_inside = conversation.items[i].inside is not None
-        if not (is_inside or outlook.is_out(i, even_of_placeholders=True)):
+        if conversation.items[i].inside is None and outlook.is_there(i):
             yield i
 
 

@@ -56,9 +56,9 @@ class Planner:
         self.waiting = [step for step in others if step.waits_for is not None]
         """Those that run behind a `compact` step that made no summary."""
         self._growing = [self.candidates[step.name] for step in others]
-        conversation.watch(self)
+        conversation.watch(self._changed)
 
-    def changed(self, position: int, fate: Decision) -> None:
+    def _changed(self, position: int, fate: Decision) -> None:
         """Tell the candidates of each step that an item has a new fate."""
         for candidates in self._growing:
             candidates.note(position, fate)
@@ -139,7 +139,7 @@ def _on_arrival(planner: Planner, step: Step, outlook: Outlook, judged: int) -> 
     candidates = planner.candidates[step.name]
     taking = Taking(outlook, step, outlook.at)
     for position in outlook.conversation.arriving[:judged]:
-        if taking.is_out(position):
+        if outlook.is_out_for(position, step):
             continue
         draft = candidates.draft_on_arrival(position, outlook.at, outlook.fate)
         if draft is not None:
@@ -245,7 +245,7 @@ class _BeforeCall:
         waiting = [
             position
             for position in candidates.ready
-            if not self._taking.is_out(position)
+            if not self._outlook.is_out_for(position, self._step)
             and not candidates.is_small(position, taken.get(position))
             and candidates.is_superseded(position, self._outlook.fate)
         ]
@@ -266,7 +266,8 @@ class _BeforeCall:
                 return
             for position in portion:
                 draft = self._candidates.draft(position)
-                if isinstance(draft, Draft) and not self._taking.is_out(position):
+                is_out = self._outlook.is_out_for(position, self._step)
+                if isinstance(draft, Draft) and not is_out:
                     treatment = self._candidates.treatment(position)
                     fate = self._outlook.fate(position)
                     verdict = self._candidates.taken(position, self._outlook.at, fate)

@@ -7,8 +7,7 @@ message stays, and so do messages without which the order of the roles would be 
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from policyctx.definitions.items import Item, Message
 from policyctx.messages.reading import Reading, items_of
@@ -16,7 +15,8 @@ from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
 from policyctx.messages.shapes.shape import SYSTEM_ROLES, call_key, call_keys
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.decisions import Decision, Reason
-from policyctx.planning.ledger import Identities, ItemKey, Ledger, LedgerEntry, Mark
+from policyctx.planning.identities import Identities
+from policyctx.planning.ledger import ItemKey, Ledger, LedgerEntry, Mark
 
 _NEWEST = "no newer message of the user is in this list"
 _NO_CALL = "its result would have no call"
@@ -191,37 +191,23 @@ class _HeldBack:
         return sorted({self._items[i].message for i in self._drops})
 
 
-class Marked(Protocol):
-    """What marks ask of a conversation."""
-
-    policy: OffloadPolicy
-    ledger: Ledger
-    items: list[Item]
-
-    @property
-    def roles(self) -> Sequence[str]:
-        """The roles of the messages."""
-        ...
-
-    def is_there(self, position: int) -> bool:
-        """Return whether anything of the item is left in the list."""
-        ...
-
-    def key_and_chars(self, position: int) -> tuple[ItemKey, int]:
-        """Return the key of an item, and the characters of its text."""
-        ...
-
-    def has_key(self, position: int, key: ItemKey, chars: int) -> bool:
-        """Return whether an item has this key, and its text so many characters."""
-        ...
-
-
 class Marks:
-    """The marks of the steps that count what came since, in a conversation that grows."""
+    """The marks of the steps that count what came since, in a list that grows.
 
-    def __init__(self, conversation: Marked) -> None:
-        self._in = conversation
-        self._known = conversation.ledger.marks
+    `known` are the newest of the session by step, `counting` the names of these steps. `is_there`
+    returns whether anything of an item is left in the list.
+    """
+
+    def __init__(
+        self,
+        known: dict[str, Mark],
+        counting: Collection[str],
+        reading: Reading,
+        identities: Identities,
+        is_there: Callable[[int], bool],
+    ) -> None:
+        self._known, self._counting = known, counting
+        self._in, self._identities, self._is_there = reading, identities, is_there
         self._at: dict[str, int] = {}
 
     def message(self, step: str) -> int:
@@ -236,14 +222,14 @@ class Marks:
         behind = (
             items[i].message
             for i in range(position + 1, len(items))
-            if items[i].message > items[position].message and self._in.is_there(i)
+            if items[i].message > items[position].message and self._is_there(i)
         )
         return next(behind, len(self._in.roles)) - 1
 
     def see(self, position: int) -> None:
         """Find the marks of earlier turns in an item that is read."""
         for mark in self._known.values():
-            if self._in.has_key(position, mark.key, mark.chars):
+            if self._identities.has_key(position, mark.key, mark.chars):
                 self._at[mark.step] = position
 
     def after(self, decisions: Collection[Decision]) -> dict[Mark, int]:
@@ -252,18 +238,17 @@ class Marks:
         A step that takes something is marked at the end of the list. Where the item of another mark
         leaves, the newest item before it that still stands takes over.
         """
-        counting = self._in.policy.counting_since
-        if not counting:
+        if not self._counting:
             return {}
         gone = {d.position for d in decisions if d.action.leaves_nothing}
         starts = {step: at for step, at in self._at.items() if at in gone}
         newest = len(self._in.items) - 1
-        starts |= {d.step: newest for d in decisions if d.step in counting}
+        starts |= {d.step: newest for d in decisions if d.step in self._counting}
         return self._marked(starts, gone)
 
     def at_end(self, step: str) -> dict[Mark, int]:
         """Return the mark of a step at the end of the list; none for a step that counts nothing."""
-        counts = step in self._in.policy.counting_since
+        counts = step in self._counting
         return self._marked({step: len(self._in.items) - 1}, ()) if counts else {}
 
     def adopt(self, marks: Mapping[Mark, int]) -> None:
@@ -277,12 +262,12 @@ class Marks:
         for step, start in starts.items():
             standing = (i for i in range(start, -1, -1) if self._stands(i, gone))
             if (position := next(standing, None)) is not None:
-                found[Mark(step, *self._in.key_and_chars(position))] = position
+                found[Mark(step, *self._identities.key_and_chars(position))] = position
         return found
 
     def _stands(self, position: int, gone: Collection[int]) -> bool:
         is_outermost = self._in.items[position].inside is None
-        return is_outermost and position not in gone and self._in.is_there(position)
+        return is_outermost and position not in gone and self._is_there(position)
 
 
 def taken_out(

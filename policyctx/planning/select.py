@@ -1,23 +1,16 @@
-"""Which items a step may take, and why the others stay.
+"""Selection: which items a step may take, and why the others stay.
 
 `ORDER` is the language's order of evaluation. A verdict goes through it from the beginning. To keep
 a turn cheap, `Candidates` asks for most of it only once for each item: for what lasts when the item
 stops being recent, for what may pass while it waits, and for its draft when nothing holds it.
-
-`keep_recent` keeps the newest candidates, in each of its shapes. Every candidate has a mark on a
-scale that only grows: its number among those counted together, its message, its turn, the number of
-its turn among those with a candidate, or the tokens up to it. It is recent while fewer than `kept`
-lie between its mark and the end of the scale.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import partial
-from heapq import heappop, heappush, merge
+from heapq import heappop, heappush
 from typing import Literal, NamedTuple, TypeAlias
 
 from policyctx.definitions.items import Item
@@ -28,186 +21,10 @@ from policyctx.planning.conversation import Checkpoint, Conversation
 from policyctx.planning.decisions import Decision, ItemVerdict, Reason
 from policyctx.planning.facts import Facts, Unit
 from policyctx.planning.outlook import protection
+from policyctx.planning.recency import FateOf, Recency
 from policyctx.planning.take import Draft, drafted, freed_tokens, is_replaced
 from policyctx.policy.lookup import RulePath, why_never
-from policyctx.policy.models import KeepRecent, Step
-
-Shape: TypeAlias = Literal["items", "messages", "turns", "replies", "tokens"]
-
-
-class RecentGroup:
-    """The candidates of a step that are counted together, in the order of the list.
-
-    They share the key that gives their `keep_recent`, and what it counts per: a tool, a type, or
-    all. Positions are those of items in their list.
-    """
-
-    def __init__(self, step: Step, keep: KeepRecent, rule: RulePath, kept: int, among: str) -> None:
-        self.shape = shape_of(keep)
-        self.counts_turns_with_candidates = self.shape == "turns" and keep.of == "candidates"
-        self.rule = rule
-        self.kept = kept
-        self.among = among
-        default = "split" if step.select.ephemeral else "whole"
-        # What leaves nothing takes pairs out of a reply, so its batches are never split.
-        splits = (keep.batches or default) == "split"
-        self.splits_batches = splits and step.action.leaves_placeholder
-        self._positions: list[int] = []
-        self._marks: list[int] = []
-        self._newest_turn: int | None = None
-        self._aged = 0
-
-    def add(self, position: int, item: Item, tokens: int, replies: int) -> None:
-        """Count one more; `tokens` are the item's own, and only count in the shape of tokens.
-
-        `replies` is the number of the model's replies up to the item.
-        """
-        last = self._marks[-1] if self._marks else 0
-        turn = item.turn
-        if self.counts_turns_with_candidates:
-            turn = last + (item.turn != self._newest_turn)
-            self._newest_turn = item.turn
-        marks = {"items": last + 1, "messages": item.message, "turns": turn, "replies": replies}
-        self._positions.append(position)
-        self._marks.append(marks.get(self.shape, last + tokens))
-
-    def aged(self, at: Checkpoint) -> Iterator[int]:
-        """Yield each candidate that is no longer recent and was not yielded before."""
-        end = self._end(len(self._marks), at)
-        while self._aged < len(self._marks) and end - self._marks[self._aged] >= self.kept:
-            self._aged += 1
-            yield self._positions[self._aged - 1]
-
-    def first_recent(self, at: Checkpoint) -> int:
-        """Return the first candidate that was recent at a point, or the number of items then."""
-        end = self._end(bisect_left(self._positions, at.items), at)
-        first = bisect_right(self._marks, end - self.kept)
-        return self._positions[first] if first < len(self._positions) else at.items
-
-    def distance(self, position: int, at: Checkpoint) -> int:
-        """Return how far from the end a candidate stood at a point."""
-        end = self._end(bisect_left(self._positions, at.items), at)
-        return end - self._marks[bisect_left(self._positions, position)]
-
-    def values(self, distance: int) -> dict[str, str | int]:
-        """Return a distance as the values of a reason."""
-        counted = "newer" if self.shape == "tokens" else "rank"
-        number = distance if self.shape == "tokens" else distance + 1
-        of = {"of": "candidates"} if self.counts_turns_with_candidates else {}
-        return {"shape": self.shape, counted: number, "among": self.among, "kept": self.kept, **of}
-
-    def _end(self, counted: int, at: Checkpoint) -> int:
-        if self.shape == "messages":
-            return at.messages - 1
-        if self.shape == "turns" and not self.counts_turns_with_candidates:
-            return at.turns
-        if self.shape == "replies":
-            return at.replies
-        return self._marks[counted - 1] if counted else 0
-
-
-def shape_of(keep: KeepRecent) -> Shape:
-    """Return the key of a `keep_recent` that says what is counted."""
-    shapes: tuple[Shape, ...] = ("items", "messages", "turns", "replies", "tokens")
-    return next(shape for shape in shapes if getattr(keep, shape) is not None)
-
-
-def among(item: Item, keep: KeepRecent) -> str:
-    """Return among whom an item is counted: its tool, its type, or `all`."""
-    return {"tool": item.tool or item.type, "type": item.type, "all": "all"}[keep.per]
-
-
-# The fate of the item at a position, None while it stands.
-FateOf: TypeAlias = "Callable[[int], Decision | None]"
-
-
-class Recency:
-    """The candidates of a step that `keep_recent` counts, and those that were called together."""
-
-    def __init__(self, step: Step, conversation: Conversation) -> None:
-        self._step, self._in = step, conversation
-        self._groups: dict[tuple[RulePath, str], RecentGroup] = {}
-        self._group_of: dict[int, RecentGroup] = {}
-        # The candidates of each message with calls, by their group: a reply may have a thousand.
-        self._batches: defaultdict[int, defaultdict[RecentGroup, list[int]]]
-        self._batches = defaultdict(partial(defaultdict, list))
-
-    def add(self, position: int, treatment: Treatment, keep_recent: KeepRecent) -> None:
-        """Count a candidate whose treatment has this `keep_recent`."""
-        item = self._in.items[position]
-        name = among(item, keep_recent)
-        key = (treatment.keep_recent_rule, name)
-        group = self._groups.get(key)
-        if group is None:
-            group = RecentGroup(self._step, keep_recent, key[0], treatment.kept, name)
-            self._groups[key] = group
-        counts_tokens = group.shape == "tokens"
-        tokens = self._in.own_tokens(position) if counts_tokens else 0
-        group.add(position, item, tokens, bisect_right(self._in.reading.reply_starts, item.message))
-        self._group_of[position] = group
-        if item.call_message is not None:
-            self._batches[item.call_message][group].append(position)
-
-    def aged(self) -> Iterator[int]:
-        """Yield each candidate that is no longer recent and was not yielded before."""
-        now = self._in.checkpoint()
-        for group in self._groups.values():
-            yield from group.aged(now)
-
-    def is_recent(self, position: int, at: Checkpoint) -> bool:
-        """Return whether a candidate was among the newest."""
-        group = self._group_of.get(position)
-        return group is not None and _distance(group, position, at) < group.kept
-
-    def is_recent_by_candidates(self, position: int, at: Checkpoint) -> bool:
-        """Return whether a recent candidate is too old if every turn of the list counts."""
-        group, turn = self._group_of.get(position), self._in.items[position].turn
-        counts = group is not None and group.counts_turns_with_candidates
-        return counts and group is not None and at.turns - turn >= group.kept
-
-    def recent_in_batch(self, position: int, at: Checkpoint, fate_of: FateOf) -> int | None:
-        """Return a recent candidate that holds this item, with which it was called together.
-
-        None if there is none that still stands.
-        """
-        batch = self._recent_beside(position, at, fate_of)
-        return next((other for other in batch if not self._splits(other)), None)
-
-    def split_by(self, position: int, at: Checkpoint, fate_of: FateOf) -> RulePath | None:
-        """Return the key that lets the item leave while one that was called with it is recent."""
-        batch = self._recent_beside(position, at, fate_of)
-        return next((self._group_of[i].rule for i in batch if self._splits(i)), None)
-
-    def _recent_beside(self, position: int, at: Checkpoint, fate_of: FateOf) -> Iterator[int]:
-        """Yield the recent candidates, not gone, that were called together with this item."""
-        call = self._in.items[position].call_message
-        groups = None if call is None else self._batches.get(call)
-        recent = list[list[int]]()
-        for group, batch in (groups or {}).items():
-            first = group.first_recent(at)
-            recent.append(batch[bisect_left(batch, first) : bisect_left(batch, at.items)])
-        for other in merge(*recent):
-            if other != position and self._stands(other, fate_of):
-                yield other
-
-    def _splits(self, position: int) -> bool:
-        return self._group_of[position].splits_batches
-
-    def values(self, position: int, at: Checkpoint) -> dict[str, str | int]:
-        """Return the values of a reason for a candidate's age; none where nothing counts it."""
-        group = self._group_of.get(position)
-        return {} if group is None else group.values(_distance(group, position, at))
-
-    def _stands(self, position: int, fate_of: FateOf) -> bool:
-        """Whether an item is there; one inside another has no placeholder that stands for it."""
-        fate, inside = fate_of(position), self._in.items[position].inside
-        if inside is not None:
-            return fate is None and fate_of(inside) is None
-        return fate is None or not fate.action.leaves_nothing
-
-
-def _distance(group: RecentGroup, position: int, at: Checkpoint) -> int:
-    return group.distance(position, at)
+from policyctx.policy.models import Step
 
 
 class View(NamedTuple):
@@ -269,15 +86,11 @@ def _recent_in_batch(case: Case) -> Why | None:
 
 def _shown_nowhere(case: Case) -> Why | None:
     """No later result shows it again, and `superseded` wants one that does."""
-    if not case.step.select.superseded or _shown_by(case) is not None:
+    by = case.conversation.superseded.by
+    if not case.step.select.superseded or by(case.position, case.view.fate_of) is not None:
         return None
     rule = ("steps", case.step.name, "select", "superseded")
     return lambda: _stays(Reason("not_superseded"), rule)
-
-
-def _shown_by(case: Case) -> int | None:
-    fate_of = case.view.fate_of
-    return case.conversation.superseded.by(case.position, lambda i: fate_of(i) is None)
 
 
 def _protected(case: Case) -> Why | None:
@@ -363,8 +176,8 @@ class Candidates:
         """What the step would take if its gates were open, by position."""
         self.sums: Counter[str] = Counter()
         """The sizes of all that is ready, added up."""
+        self.recency = Recency(step, conversation)
         self._in, self._sizes = conversation, sizes
-        self._recency = Recency(step, conversation)
         self._first: list[int] = []
         self._waiting: list[int] = []
         self._below: set[int] = set()
@@ -376,9 +189,9 @@ class Candidates:
     def settle(self) -> None:
         """Look at what is new, and make ready each old item that nothing holds back any more."""
         if self.step.select.superseded:
-            self._in.superseded.extend(self._stands)
+            self._in.superseded.extend(self._in.fates.get)
         self._look_at_new()
-        for position in self._recency.aged():
+        for position in self.recency.aged():
             self._await(position, self.treatment(position))
         if self.step.select.superseded:
             self._look_at_superseded()
@@ -392,9 +205,6 @@ class Candidates:
             else:
                 self._make_ready(position)
 
-    def _stands(self, position: int) -> bool:
-        return position not in self._in.fates
-
     def _look_at_superseded(self) -> None:
         found = self._in.superseded.found
         for position in self._unseen.intersection(found[self._superseded :]):
@@ -406,7 +216,7 @@ class Candidates:
         """Return whether a later result that stands shows an item again, if the step wants one."""
         if not self.step.select.superseded:
             return True
-        return self._in.superseded.by(position, lambda i: fate_of(i) is None) is not None
+        return self._in.superseded.by(position, fate_of) is not None
 
     def note(self, position: int, fate: Decision) -> None:
         """Take note of the new fate of an item."""
@@ -480,11 +290,11 @@ class Candidates:
         """Return the verdict on a candidate with a fate, if nothing holds it."""
         treatment, item = self.treatment(position), self._in.items[position]
         if self.step.select.superseded:
-            by = self._in.superseded.by(position, self._stands)
+            by = self._in.superseded.by(position, self._in.fates.get)
             name = "" if by is None else self._in.items[by].item_id
             key: RulePath = ("steps", self.step.name, "select", "superseded")
             return ItemVerdict(taken=True, reason=Reason("superseded", {"by": name}), rule=key)
-        recency, threshold = self._recency.values(position, at), treatment.threshold
+        recency, threshold = self.recency.values(position, at), treatment.threshold
         if threshold is None or not threshold.amount:  # a threshold of 0 decides nothing
             rule = treatment.keep_recent_rule if recency else ("steps", self.step.name, "select")
             return ItemVerdict(
@@ -507,14 +317,6 @@ class Candidates:
             return False
         fate = self._in.fates.get(position)
         return isinstance(drafted(self._in, position, self.step, treatment, fate), Draft)
-
-    def is_recent_by_candidates(self, position: int, at: Checkpoint) -> bool:
-        """Return whether an item is recent only since turns without a candidate do not count."""
-        return self._recency.is_recent_by_candidates(position, at)
-
-    def split_by(self, position: int, at: Checkpoint, fate_of: FateOf) -> RulePath | None:
-        """Return the key by which an item leaves though one that was called with it is recent."""
-        return self._recency.split_by(position, at, fate_of)
 
     def stays_when_old(self, position: int) -> bool:
         """Return whether a candidate stays whatever its age."""
@@ -558,7 +360,7 @@ class Candidates:
 
     def _case(self, position: int, treatment: Treatment, view: View) -> Case:
         item = self._in.items[position]
-        return Case(self.step, self._in, self._recency, position, item, treatment, view)
+        return Case(self.step, self._in, self.recency, position, item, treatment, view)
 
     def _look_at_new(self) -> None:
         """Let each candidate that is new in the list wait; `keep_recent` counts it first."""
@@ -571,7 +373,7 @@ class Candidates:
             if treatment.keep_recent is None:
                 self._await(position, treatment)
             else:
-                self._recency.add(position, treatment, treatment.keep_recent)
+                self.recency.add(position, treatment, treatment.keep_recent)
         self._looked_at = len(items)
 
     def _await(self, position: int, treatment: Treatment) -> None:

@@ -124,21 +124,21 @@ class Superseded:
         self._same: dict[tuple[str, str, str], int] = {}
         self._looked_at = 0
 
-    def extend(self, stands: Callable[[int], bool]) -> None:
-        """Look at what is new in the list."""
+    def extend(self, fate_of: Callable[[int], object]) -> None:
+        """Look at what is new in the list; what has a fate no longer stands there whole."""
         for position in range(self._looked_at, len(self._items)):
             item = self._items[position]
             if item.tool is not None and item.inside is None:
                 if item.kind == "tool_call":
                     self._note_edit(item, position)
-                elif item.kind == "tool_result" and stands(position):
+                elif item.kind == "tool_result" and fate_of(position) is None:
                     self._note_result(item, position)
         self._looked_at = len(self._items)
 
-    def by(self, position: int, stands: Callable[[int], bool]) -> int | None:
+    def by(self, position: int, fate_of: Callable[[int], object]) -> int | None:
         """Return the later result that stands and shows this one again, if this one stands."""
-        found = self._by.get(position) if stands(position) else None
-        while found is not None and not stands(found):
+        found = self._by.get(position) if fate_of(position) is None else None
+        while found is not None and fate_of(found) is not None:
             found = self._by.get(found)
         return found
 

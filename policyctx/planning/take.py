@@ -273,10 +273,6 @@ class Taking:
         self.took: dict[int, ItemVerdict] = {}
         """What the step took and why, by position, without what went along with it."""
 
-    def is_out(self, position: int) -> bool:
-        """Return whether nothing of the item is left for this step to take."""
-        return self._outlook.is_out_for(position, self._step)
-
     def take(self, position: int, treatment: Treatment, verdict: ItemVerdict, draft: Draft) -> None:
         """Decide that the item leaves, with what has to leave with it; or note why it stays."""
         if self._step.action.leaves_nothing:
@@ -350,24 +346,27 @@ class Taking:
         *,
         draft: Draft | None = None,
     ) -> Decision:
-        item, path = self._in.items[position], "" if draft is None else draft.wanted_path
+        path = "" if draft is None else draft.wanted_path
         out = exit_of(self._in, position, self._step, wording, path)
-        file = self._outlook.file(out.wanted_path) if out.saves else out.file
+        decision = self._leaving(position, out, reason, rule)
+        file = decision.file or NO_FILE
         left = draft.left if draft is not None and self._words_as_drafted else None
         if left is not None and left.wording is out.wording and left.file == file:
             text = left.text
         else:
-            text = left_in_place(item, out.wording, file, self._facts, unit)
+            text = left_in_place(decision.item, out.wording, file, self._facts, unit)
+        return replace(decision, placeholder=text, wording=out.wording, unit=unit)
+
+    def _leaving(self, position: int, out: Exit, reason: Reason, rule: RulePath) -> Decision:
+        """Return the decision that an item leaves so, with nothing in its place."""
+        file = self._outlook.file(out.wanted_path) if out.saves else out.file
         return Decision(
             position,
-            item,
+            self._in.items[position],
             out.action,
             reason,
             step=self._step.name,
             rule_path=rule,
-            placeholder=text,
-            wording=out.wording,
-            unit=unit,
             file=None if file is NO_FILE else file,
             wanted_path=out.wanted_path,
             is_read_back=file is not NO_FILE and not out.saves,
@@ -378,7 +377,8 @@ class Taking:
         """Empty the input of a call whose result was taken, or replace its long strings."""
         item, policy = self._in.items[call], self._in.policy
         is_own = item.kind == "tool_call"  # what the provider runs keeps its bytes
-        if self.is_out(call) or not (is_own and policy.goes_along(item.type, item.tool)):
+        is_out = self._outlook.is_out_for(call, self._step)
+        if is_out or not (is_own and policy.goes_along(item.type, item.tool)):
             return
         if empties:
             self._empty(call, unit)
@@ -429,22 +429,21 @@ class Taking:
         return None
 
     def _removed(self, position: int, reason: Reason, rule: RulePath) -> Decision:
-        item, fate = self._in.items[position], self._outlook.fate(position)
-        decision = Decision(
-            position, item, self._step.action, reason, step=self._step.name, rule_path=rule
-        )
-        if not self._step.saves and (fate is None or fate.is_new):
-            return decision
-        if fate is not None and fate.file is not None:  # its content has a file already
-            return replace(decision, file=fate.file, wanted_path=fate.wanted_path, saves=fate.saves)
-        out = exit_of(self._in, position, self._step, _call_again())
-        file = self._outlook.file(out.wanted_path) if out.saves else out.file
-        return replace(
-            decision,
-            file=None if file is NO_FILE else file,
-            wanted_path=out.wanted_path,
-            is_read_back=file is not NO_FILE and not out.saves,
-            saves=out.saves,
+        fate = self._outlook.fate(position)
+        if fate is None or fate.file is None or (fate.is_new and not self._step.saves):
+            out = exit_of(self._in, position, self._step, _call_again())
+            return self._leaving(position, out, reason, rule)
+        # Its content has a file already, or an earlier step of this plan saves it.
+        return Decision(
+            position,
+            self._in.items[position],
+            self._step.action,
+            reason,
+            step=self._step.name,
+            rule_path=rule,
+            file=fate.file,
+            wanted_path=fate.wanted_path,
+            saves=fate.saves,
         )
 
 

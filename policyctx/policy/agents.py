@@ -93,13 +93,16 @@ def entry_policy(entry: AgentEntry, file: AgentsFile, *, agent: str) -> Policy:
     """
     if not entry.says.is_map:
         return _policy_named_by(entry, file)
-    read = loading.with_bases(entry.says, file.source, environment())
     # The agent's name is a name: it is set once variables have been looked for.
-    own = {"apiVersion": file.version, "name": Node("agent", entry.place, entry.place)}
-    root = replace(read.root, value={**own, **read.root.value})
-    tree = loading.completed(loading.Extended(root, read.problems))
-    named = {**tree.value, "name": Node(agent, entry.place, entry.place)}
-    return loading.validated(replace(tree, value=named))
+    head = {"apiVersion": file.version, "name": Node("agent", entry.place, entry.place)}
+    own = replace(entry.says, value={**head, **entry.says.value})
+    try:
+        tree = loading.completed(loading.with_bases(own, file.source, environment()))
+        named = {**tree.value, "name": Node(agent, entry.place, entry.place)}
+        return loading.validated(replace(tree, value=named))
+    except PolicyError as error:
+        found = loading.at_causes(error.diagnostics, file.source, environment(), own)
+        raise PolicyError(found) from None
 
 
 def _policy_named_by(entry: AgentEntry, file: AgentsFile) -> Policy:

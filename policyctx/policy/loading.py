@@ -5,9 +5,10 @@ environment.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from functools import partial
+from typing import NamedTuple, TypeAlias
 
 from pydantic import ValidationError
 
@@ -318,6 +319,7 @@ def _no_step(node: Node, name: Node | None, inherited: Mapping[str, Node]) -> Di
 _OUT_OF_BOUNDS = ("greater_than", "less_than")
 # What a base that could not be read may have held: a required key, an item type.
 _MAY_BE_INHERITED = frozenset({"PC102", "PC104", "PC111"})
+Findings: TypeAlias = Callable[[Node, Policy], list[Diagnostic]]
 
 
 @checks_options
@@ -335,7 +337,7 @@ def parsed_policy(source: PolicySource, *, variables: Mapping[str, str] | None =
 
     Raises `PolicyError` listing every mistake with its place.
     """
-    return validated(resolved(source, variables=variables))
+    return loaded(source, variables=variables)[0]
 
 
 def loaded(
@@ -345,8 +347,99 @@ def loaded(
 
     Raises `PolicyError` listing every mistake with its place.
     """
-    root = resolved(source, variables=variables)
-    return validated(root), root
+    given = environment() if variables is None else variables
+    try:
+        root = resolved(source, variables=given)
+        return validated(root), root
+    except PolicyError as error:
+        raise PolicyError(at_causes(error.diagnostics, source, given)) from None
+
+
+def at_causes(
+    found: Sequence[Diagnostic],
+    source: PolicySource,
+    variables: Mapping[str, str],
+    own: Node | None = None,
+    findings: Findings | None = None,
+) -> list[Diagnostic]:
+    """Return the diagnostics with each one of an inherited key at the part that causes it.
+
+    That is the smallest part of a file without which it is not there, and no other one is; the
+    nearest file counts. What is wrong with a base by itself stays where it is. `own` is the tree of
+    a policy that is a part of its file; `findings` finds what is no error.
+    """
+    if all(one.place.file == source.name for one in found):
+        return [*found]
+    try:
+        own = read_policy_yaml(source) if own is None else own
+        bases = with_bases(own, source, variables).sources
+    except PolicyError:  # a file is not YAML
+        return [*found]
+    files = [(own, source), *((read_policy_yaml(base), base) for base in bases)]
+
+    def found_in(file: PolicySource, tree: Node) -> frozenset[Diagnostic]:
+        try:
+            root = completed(with_bases(tree, file, variables))
+            policy = validated(root)
+        except PolicyError as error:
+            return frozenset(error.diagnostics)
+        return frozenset(findings(root, policy) if findings else ())
+
+    return in_order(_at_cause(one, files, found_in) for one in found)
+
+
+def _at_cause(
+    wrong: Diagnostic,
+    files: Iterable[tuple[Node, PolicySource]],
+    found_in: Callable[[PolicySource, Node], frozenset[Diagnostic]],
+) -> Diagnostic:
+    for own, source in files:
+        if wrong.place.file == source.name:
+            break
+        found = found_in(source, own)
+        if wrong not in found:
+            continue
+        if path := _cause(own, (), partial(found_in, source), found - {wrong}):
+            inherited = f"the inherited line is {wrong.place}"
+            help_ = f"{wrong.hint}; {inherited}" if wrong.hint else inherited
+            return replace(wrong, place=own.deepest(path)[1].at, hint=help_)
+    return wrong
+
+
+def _cause(
+    own: Node,
+    path: Path,
+    found_in: Callable[[Node], frozenset[Diagnostic]],
+    others: frozenset[Diagnostic],
+) -> Path:
+    """Return the path of the smallest part without which only `others` are found; () for none."""
+    _, node = own.deepest(path)
+    parts: Iterable[str | int] = ()
+    if isinstance(node.value, dict | list):
+        parts = node.value if isinstance(node.value, dict) else range(len(node.value))
+    for part in parts:
+        inner = (*path, part)
+        if inner != ("extends",) and found_in(_pruned(own, inner)) <= others:
+            return _cause(own, inner, found_in, others) or inner
+    return ()
+
+
+def _pruned(node: Node, path: Path) -> Node:
+    """Return a tree without what is at a path."""
+    first, *rest = path
+    if isinstance(node.value, list):
+        parts = [
+            _pruned(child, tuple(rest)) if i == first else child
+            for i, child in enumerate(node.value)
+            if rest or i != first
+        ]
+        return replace(node, value=parts)
+    kept = {
+        key: _pruned(child, tuple(rest)) if key == first else child
+        for key, child in node.value.items()
+        if rest or key != first
+    }
+    return replace(node, value=kept)
 
 
 def resolved(source: PolicySource, *, variables: Mapping[str, str] | None = None) -> Node:

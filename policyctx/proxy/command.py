@@ -193,15 +193,7 @@ def serve(
         record=options.record,
         limits=limits,
     )
-    pages = Pages(
-        turning,
-        registry,
-        policies,
-        options.root,
-        dry_run=options.dry_run,
-        elsewhere=elsewhere,
-        show_content=options.show_content,
-    )
+    pages = Pages(turning, elsewhere=elsewhere, show_content=options.show_content)
     logging.basicConfig(level=logging.WARNING)
     for handler in logging.getLogger().handlers:
         handler.setFormatter(_Formatter("%(asctime)s %(levelname)s %(message)s"))
@@ -211,7 +203,7 @@ def serve(
     # It logs the lines of requests that it refuses, which may have a credential.
     logging.getLogger("aiohttp").setLevel(logging.CRITICAL)
     _allow_many_connections()
-    asyncio.run(Proxy(settings, turning, registry, policies, pages, endpoint=endpoint).run(say))
+    asyncio.run(Proxy(settings, turning, pages, endpoint=endpoint).run(say))
 
 
 class _Formatter(logging.Formatter):

@@ -18,10 +18,10 @@ from typing import Any
 
 from policyctx.definitions.items import Message
 from policyctx.errors import PolicyctxError
-from policyctx.messages.asked import Asked, is_alike
+from policyctx.messages.apis import Api
+from policyctx.messages.asked import is_alike
 from policyctx.messages.markers import bare
 from policyctx.messages.shapes.built_in import BUILT_IN
-from policyctx.proxy.apis import Api
 from policyctx.proxy.bodies import Body, ListWriter, same_beginning, shared_messages
 from policyctx.proxy.history import End, ListHash, SavedLists, numbered_names
 from policyctx.session import Session
@@ -58,12 +58,7 @@ def identity_of(headers: Mapping[str, str], fields: Mapping[str, Any]) -> Identi
 
     `headers` have names in lower case, `fields` are those of the body. Headers come first.
     """
-    return _in_headers(headers) or _in_fields(fields) or _in_others(headers, fields)
-
-
-def header_identity(headers: Mapping[str, str]) -> Identity | None:
-    """Return the conversation that headers name before any field can; None if they do not."""
-    return _in_headers(headers)
+    return header_identity(headers) or _in_fields(fields) or _in_others(headers, fields)
 
 
 def scope_of(key: bytes, upstream: str, credential: Iterable[tuple[str, str]]) -> str:
@@ -105,7 +100,8 @@ def _digest(key: bytes, parts: Iterable[str]) -> str:
     return found.hexdigest()
 
 
-def _in_headers(headers: Mapping[str, str]) -> Identity | None:
+def header_identity(headers: Mapping[str, str]) -> Identity | None:
+    """Return the conversation that headers name before any field can; None if they do not."""
     if session := _given(headers.get("x-claude-code-session-id")):
         names = ("x-claude-code-agent-id", "x-claude-code-parent-agent-id")
         return Identity("claude-code", (session, *(headers.get(name, "") for name in names)))
@@ -175,7 +171,7 @@ _MOST_BRANCHES = 16
 
 
 @dataclass(slots=True)
-class Sent:
+class SentBody:
     """What was sent in the last turn of a conversation."""
 
     body: Body
@@ -200,7 +196,7 @@ class ProxyConversation:
     """Whether the client names it; otherwise only its lists tell which it is."""
     lock: Lock = field(default_factory=Lock)
     session: Session | None = None
-    sent: Sent | None = None
+    sent: SentBody | None = None
     writer: ListWriter = field(default_factory=ListWriter)
     turn: int = 0
     used_at: float = 0.0
@@ -491,7 +487,7 @@ class Registry:
                 if found is not None:
                     return self._used(found)
                 taken = {one.name for one in self._named.get(key, ())}
-            messages = body.messages if has_reply(api, body) else ()
+            messages = body.messages if api.asked(body.fields, body.messages).has_reply() else ()
             name = saved.session(messages, taken, self._is_saved, self._end_of)
             with self._guard:
                 return self._used(self._made(key, name, agent, is_named=False))
@@ -543,36 +539,21 @@ def _own(
     """Return the conversation of a name that a request belongs to, None if it begins another."""
     if continued := [one for one in branches if one.continued_by(body)]:
         return max(continued, key=_length)
-    asked = _asked(api, body)
+    asked = api.asked(body.fields, body.messages)
     for one in branches:
         if one.body is None or not one.is_established:
             return one
-        last = _asked(api, one.body)
         if identity.is_strong:
-            if is_alike(last, asked):
+            if is_alike(api.asked(one.body.fields, one.body.messages), asked):
                 return one
-        elif _begin_alike(one.body, body):
+        elif beginning_of(one.body.messages) == beginning_of(body.messages):
             return one
     # Too many: the newest one takes what nobody knows.
     return branches[-1] if len(branches) >= _MOST_BRANCHES else None
 
 
-def _asked(api: Api, body: Body) -> Asked:
-    system = body.fields.get(api.system) if api.system else None
-    return Asked("", body.messages, system, body.fields.get("tools"))
-
-
-def has_reply(api: Api, body: Body) -> bool:
-    """Whether a reply of a model is in the list."""
-    return _asked(api, body).has_reply()
-
-
 def _length(one: ProxyConversation) -> int:
     return len(one.body.messages) if one.body else 0
-
-
-def _begin_alike(one: Body, other: Body) -> bool:
-    return beginning_of(one.messages) == beginning_of(other.messages)
 
 
 def _beginning(api: Api, body: Body) -> Identity:

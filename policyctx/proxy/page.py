@@ -11,16 +11,14 @@ from datetime import UTC, datetime
 from functools import cache
 from html import escape
 from importlib import resources
-from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, quote
 
 from policyctx.errors import CorruptContentError, StoreError, visible
 from policyctx.pricing.rows import prices_source
-from policyctx.proxy.conversations import ProxyConversation, Registry
+from policyctx.proxy.conversations import ProxyConversation
 from policyctx.proxy.history import Decided, decisions_of, saved_records, saved_sessions
 from policyctx.proxy.metrics import metrics
-from policyctx.proxy.policies import Policies
 from policyctx.proxy.turning import Counts, Turning
 from policyctx.store.opening import stores_in
 from policyctx.turns.memory import Memory
@@ -401,18 +399,14 @@ class Pages:
     def __init__(
         self,
         turning: Turning,
-        registry: Registry,
-        policies: Policies,
-        root: Path,
         *,
-        dry_run: bool = False,
         elsewhere: bool = False,
         show_content: bool = False,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._turning, self._registry, self._policies = turning, registry, policies
-        self._root, self._dry_run, self._elsewhere = root, dry_run, elsewhere
-        self._show_content = show_content
+        self._turning, self._elsewhere, self._show_content = turning, elsewhere, show_content
+        self._registry, self._policies = turning.registry, turning.policies
+        self._root, self._dry_run = turning.root, turning.dry_run
         self._started = clock()
 
     def answer(self, name: str, query: str) -> PageAnswer | None:

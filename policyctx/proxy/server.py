@@ -22,7 +22,7 @@ from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
 from multidict import CIMultiDict
 
 from policyctx.errors import present
-from policyctx.proxy.apis import Api, api_of, upstream_of
+from policyctx.messages.apis import Api, api_of, upstream_of
 from policyctx.proxy.bodies import values_from
 from policyctx.proxy.clients import Endpoint, OwnTexts, is_loopback
 from policyctx.proxy.connections import (
@@ -33,12 +33,11 @@ from policyctx.proxy.connections import (
     keep_header_bytes,
     wrong_with,
 )
-from policyctx.proxy.conversations import Registry, credential_of, scope_of
+from policyctx.proxy.conversations import credential_of, scope_of
 from policyctx.proxy.encodings import BodyTooLargeError, decoded
 from policyctx.proxy.forwarding import Forwarder, Outgoing, keep_headers, pieces_in_time
 from policyctx.proxy.limits import ProxyLimits
 from policyctx.proxy.page import Pages
-from policyctx.proxy.policies import Policies
 from policyctx.proxy.scanning import UntouchableError
 from policyctx.proxy.turning import LARGE, ListRequest, Turned, Turning, at
 from policyctx.turns.driving import Steps, finished
@@ -160,14 +159,12 @@ class Proxy:
         self,
         settings: Settings,
         turning: Turning,
-        registry: Registry,
-        policies: Policies,
         pages: Pages,
         *,
         endpoint: Endpoint | None = None,
     ) -> None:
         self._settings, self._turning, self._endpoint = settings, turning, endpoint
-        self._registry, self._policies, self._pages = registry, policies, pages
+        self._pages = pages
         self._threads = ThreadPoolExecutor(settings.limits.threads, "policyctx-proxy")
         self._few = ThreadPoolExecutor(settings.limits.large_at_once, "policyctx-large")
         self._room = Room(settings.limits.bodies_bytes)
@@ -186,7 +183,7 @@ class Proxy:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.set)
         loop.add_signal_handler(
-            signal.SIGHUP, loop.run_in_executor, self._threads, self._policies.reload
+            signal.SIGHUP, loop.run_in_executor, self._threads, self._turning.policies.reload
         )
         app = web.Application(client_max_size=limits.body_bytes)
         app.router.add_route("*", "/{path:.*}", self._handle)
@@ -220,7 +217,7 @@ class Proxy:
                     async with asyncio.timeout(_SWEEP_SECONDS):
                         await stop.wait()
                 except TimeoutError:
-                    await loop.run_in_executor(self._threads, self._registry.forget_idle)
+                    await loop.run_in_executor(self._threads, self._turning.registry.forget_idle)
         finally:
             server.close()
             await self._stopped(runner)
@@ -233,7 +230,7 @@ class Proxy:
         if self._forwarder is not None:
             await self._forwarder.close()
         loop = asyncio.get_running_loop()
-        await loop.run_in_executor(self._threads, self._registry.close)
+        await loop.run_in_executor(self._threads, self._turning.registry.close)
         for threads in (self._threads, self._few):
             threads.shutdown(wait=False, cancel_futures=True)
 

@@ -17,14 +17,14 @@ from typing import Any
 from policyctx.compaction.summarizers import summarizer_for
 from policyctx.definitions.items import Message
 from policyctx.definitions.tokenizers import is_remote
-from policyctx.errors import MessagesError, ShapeError, UsageError
+from policyctx.errors import MessagesError, ShapeError, StoreError, UsageError
+from policyctx.messages.apis import HELD, Api
 from policyctx.messages.asked import model_name
 from policyctx.messages.json_text import JSON
 from policyctx.messages.markers import MARKER
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.plan import Plan
 from policyctx.pricing.rows import row_of
-from policyctx.proxy.apis import Api
 from policyctx.proxy.bodies import (
     REMOVED,
     Body,
@@ -37,8 +37,7 @@ from policyctx.proxy.bodies import (
 from policyctx.proxy.conversations import (
     ProxyConversation,
     Registry,
-    Sent,
-    has_reply,
+    SentBody,
     header_identity,
     identity_of,
 )
@@ -163,8 +162,8 @@ class Turning:
         limits: ProxyLimits = _LIMITS,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._registry, self._policies, self._root = registry, policies, root
-        self._dry_run, self._limits, self._clock = dry_run, limits, clock
+        self.registry, self.policies, self.root, self.dry_run = registry, policies, root, dry_run
+        self._limits, self._clock = limits, clock
         self._record_path = record
         self._unpriced: set[tuple[str, str]] = set()
         """The models, with their service tier, without a price that the log has named."""
@@ -173,8 +172,8 @@ class Turning:
     def warm_up(self) -> None:
         """Load what the first turn needs, such as a vocabulary; decides and writes nothing."""
         row_of("none")  # reads the prices
-        policy = self._policies.general
-        session = Session(policy, root=self._root / "warm-up", session_id="warm-up")
+        policy = self.policies.general
+        session = Session(policy, root=self.root / "warm-up", session_id="warm-up")
         try:
             plan = session.plan(_WARM_UP)
             if not is_remote(policy.model.tokenizer):
@@ -214,7 +213,7 @@ class Turning:
         None if it was not refused as too long, and under a policy that has no steps for it.
         """
         one = turned.conversation
-        if one is None or self._dry_run or one.session is None:
+        if one is None or self.dry_run or one.session is None:
             return None
         if not one.session.policy.steps("overflow"):
             return None
@@ -273,7 +272,7 @@ class Turning:
             yield
         read = usage_of(usage)
         spared = 0
-        if not self._dry_run:  # the prompt was not the one that the session has made
+        if not self.dry_run:  # the prompt was not the one that the session has made
             yield from session.observe_in_steps(read)
             spared = session.spared_last
         model, at = conversation.model, self._clock()
@@ -299,29 +298,29 @@ class Turning:
         if len(raw) > LARGE:
             yield
         named = header_identity(request.headers)
-        likely = self._registry.likely(request.scope, named, raw)
+        likely = self.registry.likely(request.scope, named, raw)
         if len(raw) > _MUCH_NEW and len(raw) - shared_bytes(raw, likely) > _MUCH_NEW:
             yield
         body = read_body(raw, api.messages, likely, self._limits)
-        if (held := api.is_held(body.fields)) is not None:
+        if (held := api.held_by(body.fields)) is not None:
             self._count("held")
-            _log.info("a request with %r was sent unchanged: the server holds its history", held)
+            _log.info(HELD, held)
             return Turned()
         if not body.messages:
             self._count("unchanged")
             return Turned()
         identity = named or identity_of(request.headers, body.fields)
-        agent = self._policies.agent_of(request.headers, identity)
-        conversation = yield from self._registry.enter(
+        agent = self.policies.agent_of(request.headers, identity)
+        conversation = yield from self.registry.enter(
             request.scope, identity, api, body, agent=agent
         )
         try:
             turned = yield from self._in(conversation, api, body)
         finally:
-            self._registry.leave(conversation)
-        if self._registry.is_full:
+            self.registry.leave(conversation)
+        if self.registry.is_full:
             yield
-            self._registry.forget_idle()
+            self.registry.forget_idle()
         return turned
 
     def _in(self, conversation: ProxyConversation, api: Api, body: Body) -> Steps[Turned]:
@@ -332,32 +331,62 @@ class Turning:
         if last is not None and not _is_read_after(body, last.body):
             body = read_body(body.raw, api.messages, last.body, self._limits)
         try:
-            if conversation.session is None or self._dry_run or not api.decides:
+            is_new = conversation.session is None or not conversation.calls
+            if is_new or self.dry_run or not api.decides:
                 yield  # a new session reads its journal
-            policy = self._policies.policy_of(conversation.agent)
+            policy = self.policies.policy_of(conversation.agent)
             session = conversation.session
             if (session and session.policy is not policy) or is_remote(policy.model.tokenizer):
                 yield
             session = self._session(conversation, policy)
-            if self._dry_run and not api.decides:
+            if self.dry_run and not api.decides:
                 self._count("counted")
                 return Turned()
             if not api.decides:
                 return self._counted(session, api, body)
             return (yield from self._applied(conversation, session, api, body))
         except Exception as error:
-            is_edited = last is not None and _new(last.raw, last.body) is not None
-            again = _again(last, body) if is_edited and not self._dry_run else None
-            if last is None or again is None:
+            if (turned := self._after(error, conversation, body, last)) is None:
                 raise
-            new = spliced(body, *again, fields=last.fields, writer=conversation.writer)
-            what = "earlier decisions were applied again"
-            if _is_of_the_client(error):
-                _log.info("%s, and %s", _NO_LIST, what)
-            else:
-                self._note(error, what)
-            self._count("reapplied")
-            return Turned(_new(new, body))
+            return turned
+
+    def _after(
+        self,
+        error: Exception,
+        conversation: ProxyConversation,
+        body: Body,
+        last: SentBody | None,
+    ) -> Turned | None:
+        """Return a request after an error, with the earlier decisions; None if there are none.
+
+        After an error of the session's store, which is logged once, it is sent as it came.
+        """
+        is_told = self._has_stopped(conversation, error)
+        is_edited = last is not None and _new(last.raw, last.body) is not None
+        again = _again(last, body) if is_edited and not self.dry_run else None
+        if last is None or again is None:
+            if not is_told:
+                return None
+            self._count("failed_open")
+            return Turned()
+        new = spliced(body, *again, fields=last.fields, writer=conversation.writer)
+        what = "earlier decisions were applied again"
+        if _is_of_the_client(error):
+            _log.info("%s, and %s", _NO_LIST, what)
+        elif not is_told:
+            self._note(error, what)
+        self._count("reapplied")
+        return Turned(_new(new, body))
+
+    def _has_stopped(self, conversation: ProxyConversation, error: Exception) -> bool:
+        """Whether a turn failed because of the session's store, which is logged once."""
+        session = conversation.session
+        if session is None or not isinstance(error, StoreError) or not session.writes.problem:
+            return False
+        self.counts.error(type(error).__name__)
+        for warning in session.writes.news():
+            _log.warning("session %s: %s", conversation.name, warning)
+        return True
 
     def _applied(
         self, conversation: ProxyConversation, session: Session, api: Api, body: Body
@@ -371,9 +400,11 @@ class Turning:
             self.counts.fail_writes(failed - conversation.failed_writes)
             conversation.failed_writes = failed
         yield from self._taken(conversation, session, body, result)
-        conversation.is_established = conversation.is_established or has_reply(api, body)
-        if self._dry_run:
-            conversation.sent = Sent(body, body.messages, (), {}, body.raw)
+        conversation.is_established = (
+            conversation.is_established or api.asked(body.fields, body.messages).has_reply()
+        )
+        if self.dry_run:
+            conversation.sent = SentBody(body, body.messages, (), {}, body.raw)
             self._count("previewed")
             return Turned(None, conversation, conversation.turn)
         new = _new(self._put(conversation, api, body, result), body)
@@ -399,7 +430,7 @@ class Turning:
             fields=fields,
             writer=conversation.writer,
         )
-        conversation.sent = Sent(body, result.messages, result.source_ranges, fields, raw)
+        conversation.sent = SentBody(body, result.messages, result.source_ranges, fields, raw)
         return raw
 
     def _record(
@@ -419,7 +450,7 @@ class Turning:
                 self.counts.decided(plan, each)
                 freed = sum(each)
                 conversation.freed += freed
-                if self._dry_run:
+                if self.dry_run:
                     text = "session %s: %d items would leave the context, %d tokens"
                     _log.info(text, conversation.name, len(plan.new), freed)
             if result.summary_usage.attempts:
@@ -457,17 +488,18 @@ class Turning:
                 session.close()
             session = conversation.session = self._new_session(policy, conversation.name)
             conversation.failed_writes = 0
-            if not conversation.calls:
+        if not conversation.calls:
+            with session.writes.watched(reads=True):
                 records = session.store.records()
-                conversation.calls = last_call(records)
-                conversation.is_owned = owner_of(records) == conversation.scope
+            conversation.calls = last_call(records)
+            conversation.is_owned = owner_of(records) == conversation.scope
         return session
 
     def _new_session(self, policy: OffloadPolicy, name: str) -> Session:
-        if not self._dry_run:
-            root, record = self._root / name, self._record_path
+        if not self.dry_run:
+            root, record = self.root / name, self._record_path
             return Session(policy, root=root, session_id=name, on_invalid="keep", record=record)
-        return dry_session(policy, self._root / name, name)
+        return dry_session(policy, self.root / name, name)
 
     def _count(self, outcome: str) -> None:
         self.counts.request(outcome)
@@ -506,14 +538,8 @@ def _is_read_after(body: Body, last: Body) -> bool:
 
 def _request(api: Api, body: Body) -> Request:
     """Return what a request says beside its messages."""
-    fields = body.fields
-    system = fields.get(api.system) if api.system else None
-    return Request(
-        system or None,
-        fields.get("tools") or None,
-        model_name(fields.get("model")),
-        takes_markers=api.takes_markers,
-    )
+    asked = api.asked(body.fields, body.messages)
+    return Request(asked.system, asked.tools, asked.model, takes_markers=asked.takes_markers)
 
 
 def _fields(api: Api, result: Result) -> dict[str, object]:
@@ -525,7 +551,7 @@ def _fields(api: Api, result: Result) -> dict[str, object]:
     return {MARKER: REMOVED} | {n: value for n, value in found.items() if n and value is not None}
 
 
-def _again(last: Sent | None, body: Body) -> tuple[Sequence[Message], Sources] | None:
+def _again(last: SentBody | None, body: Body) -> tuple[Sequence[Message], Sources] | None:
     """Return a list as earlier turns sent it, and behind it what is new since then.
 
     Returns None if that cannot be told: the list does not continue the last one, and a summary

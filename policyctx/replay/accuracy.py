@@ -164,9 +164,6 @@ class Checks:
         known = [error for error in errors if error is not None]
         return median(known) if known else None
 
-    def __add__(self, other: Checks) -> Checks:
-        return checks_of((self, other))
-
 
 def checks_of(many: Iterable[Checks]) -> Checks:
     """Return all checks together, in their order."""

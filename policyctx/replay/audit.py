@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from policyctx.compaction.assembly import History
-from policyctx.compaction.comparison import forbidden_in, plain
+from policyctx.compaction.comparison import plain
 from policyctx.compaction.extractive import extractive_summary
 from policyctx.compaction.extractive.files import Call, calls_in, command_parts, files_of
 from policyctx.compaction.extractive.languages import cues_of
@@ -267,7 +267,7 @@ def _does(call: Call, point: HistoryPoint) -> bool:
         return False
     changed = [file.path for file in files_of((), [call], {}) if file.is_changed]
     ran = command_parts(call.command or "")
-    clauses = forbidden_in(point.text)
+    clauses = point.forbidden
     values = [one for one in point.values if any(plain(one) in clause for clause in clauses)]
     return any(f"/{path}".endswith(f"/{value}") for value in values for path in changed) or any(
         one.startswith(value) for value in values if " " in value for one in ran

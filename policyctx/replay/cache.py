@@ -126,20 +126,11 @@ class CacheRequest:
     positions: Sequence[int]
     breakpoints: tuple[CacheBreakpoint, ...] = ()
     """In the order of their blocks; a cache without breakpoints ignores them."""
-    language_model: str | None = None
-    """A cache belongs to one of them."""
-    began: float | None = None
-    """When it was sent, in seconds; None where nobody knows, and then it began after the last."""
-    ended: float | None = None
-    """When it was completed, in seconds; None where nobody knows, and then nothing expires."""
+    at: float | None = None
+    """When it was made, in seconds; None where nobody knows, and then nothing expires."""
     factor: float = 1.0
     """The provider's tokens for each counted one."""
     told: Told = UNTOLD
-
-    @property
-    def time(self) -> float | None:
-        """When it used the cache."""
-        return self.ended if self.began is None else self.began
 
     @property
     def tokens(self) -> int:
@@ -173,8 +164,27 @@ LayoutName: TypeAlias = Literal["recorded", "last", "auto", "ideal"]
 LAYOUTS: tuple[LayoutName, ...] = get_args(LayoutName)
 
 
+class Life(NamedTuple):
+    """Until when a cached prefix can be read."""
+
+    ttl: int
+    """How long it lives after its last use, in seconds."""
+    used: float | None
+
+    def serves(self, request: CacheRequest) -> bool:
+        """Return whether a request finds it; where a time is unknown, it does."""
+        if request.at is None or self.used is None or request.told.kept:
+            return True
+        return request.at - self.used <= self.ttl
+
+    def used_by(self, request: CacheRequest) -> Life:
+        """Return its life after a request that reads it."""
+        now = request.at
+        return self if now is None else self._replace(used=max(now, self.used or now))
+
+
 class PrefixCache:
-    """Every prefix of a completed request is cached; a read takes the longest, in whole steps.
+    """Every prefix of a request is cached; a read takes the longest, in whole steps.
 
     With `by_breakpoint` a prefix lives as long as the last breakpoint of its request says, as if
     there were a breakpoint at every block; without it as long as the rules say.
@@ -183,14 +193,18 @@ class PrefixCache:
     def __init__(self, rules: CacheRules, *, by_breakpoint: bool = False) -> None:
         self._rules = rules
         self._by_breakpoint = by_breakpoint
-        self._prefixes: dict[str | None, _Prefixes] = {}
+        self._lives: dict[int, Life] = {}
+        self._ttls: set[int] = set()
 
     def read(self, request: CacheRequest) -> int:
         """Return the tokens that a request would read."""
-        rules, prefixes = self._rules, self._prefixes.get(request.language_model)
-        found = 0 if prefixes is None else min(prefixes.found(request), request.tokens)
-        whole = found - found % rules.step
-        return request.reads(whole if whole >= rules.min_tokens else 0)
+        # A prefix is served at least as long as any that begins with it, so the longest one that
+        # is served is found by halves.
+        blocks = range(len(request.keys))
+        end = bisect_left(blocks, 1, key=lambda block: self._served(request, block) is None)
+        found = min(request.until(end - 1), request.tokens) if end else 0
+        whole = found - found % self._rules.step
+        return request.reads(whole if whole >= self._rules.min_tokens else 0)
 
     def split(self, request: CacheRequest) -> CacheSplit:
         """Return what a request reads, writes and leaves, and take it into the cache."""
@@ -201,38 +215,17 @@ class PrefixCache:
         if self._by_breakpoint and request.breakpoints:
             ttl = request.breakpoints[-1].ttl
         read = self.read(request)
-        prefixes = self._prefixes.setdefault(request.language_model, _Prefixes(ttl))
-        prefixes.take(request, ttl)
+        self._take(request, ttl)
         rest = request.tokens - read
         if not rules.bills_writes:
             return CacheSplit(read, input=rest)
         return CacheSplit(read, 0, rest) if ttl >= HOUR else CacheSplit(read, rest)
 
-
-class _Prefixes:
-    """The prefixes of the requests to one language model.
-
-    A prefix is served at least as long as any that begins with it, so the longest one that is
-    served is found by halves.
-    """
-
-    def __init__(self, ttl: int) -> None:
-        self._lives: dict[int, Life] = {}
-        self._ttl = ttl
-        self._is_plain = True
-        """Whether all had one TTL, and each request began after the one before was completed."""
-
-    def found(self, request: CacheRequest) -> int:
-        """Return the tokens of the longest prefix that is served."""
-        blocks = range(len(request.keys))
-        end = bisect_left(blocks, 1, key=lambda block: self._served(request, block) is None)
-        return request.until(end - 1) if end else 0
-
-    def take(self, request: CacheRequest, ttl: int) -> None:
+    def _take(self, request: CacheRequest, ttl: int) -> None:
         """Take in all prefixes of a request; one that is served keeps its own TTL."""
-        new = Life(ttl, request.ended, request.ended)
-        self._is_plain &= ttl == self._ttl and request.began is None
-        if self._is_plain:
+        new = Life(ttl, request.at)
+        self._ttls.add(ttl)
+        if len(self._ttls) == 1:
             self._lives.update(dict.fromkeys(request.keys, new))
             return
         for block, key in enumerate(request.keys):
@@ -244,29 +237,6 @@ class _Prefixes:
         return life if life is not None and life.serves(request) else None
 
 
-class Life(NamedTuple):
-    """From when, and until when, a cached prefix can be read."""
-
-    ttl: int
-    """How long it lives after its last use, in seconds."""
-    since: float | None
-    """When the request that wrote it was completed."""
-    used: float | None
-
-    def serves(self, request: CacheRequest) -> bool:
-        """Return whether a request finds it; where a time is unknown, it does."""
-        now = request.time
-        if now is None or self.used is None or request.told.kept:
-            return True
-        is_written = request.began is None or self.since is None or self.since <= request.began
-        return is_written and now - self.used <= self.ttl
-
-    def used_by(self, request: CacheRequest) -> Life:
-        """Return its life after a request that reads it."""
-        now = request.time
-        return self if now is None else self._replace(used=max(now, self.used or now))
-
-
 class Entry(NamedTuple):
     """A cached prefix."""
 
@@ -276,35 +246,29 @@ class Entry(NamedTuple):
 
 
 class Entries:
-    """The entries of all language models, by the number of their prefix.
-
-    Requests that overlap in time may write one prefix twice, so a prefix may have several.
-    """
+    """The entries of a cache, by the number of their prefix."""
 
     def __init__(self) -> None:
-        self._entries: dict[tuple[str | None, int], list[Entry]] = {}
+        self._entries: dict[int, Entry] = {}
 
     def serving(self, request: CacheRequest, block: int) -> Entry | None:
-        """Return the newest entry of the prefix that ends with a block, None where none serves."""
-        known = self._entries.get((request.language_model, request.keys[block]), ())
-        return next((entry for entry in reversed(known) if entry.life.serves(request)), None)
+        """Return the entry of the prefix that ends with a block, None where none serves."""
+        entry = self._entries.get(request.keys[block])
+        return entry if entry is not None and entry.life.serves(request) else None
 
     def refresh(self, request: CacheRequest, block: int) -> None:
-        """Let the entries of a prefix live on, because a request reads them."""
-        known = self._entries[request.language_model, request.keys[block]]
-        for i, entry in enumerate(known):
-            if entry.life.serves(request):
-                known[i] = entry._replace(life=entry.life.used_by(request))
+        """Let the entry of a prefix live on, because a request reads it."""
+        entry = self._entries[request.keys[block]]
+        self._entries[request.keys[block]] = entry._replace(life=entry.life.used_by(request))
 
     def write(self, request: CacheRequest, block: int, ttl: int) -> None:
         """Write the prefix that ends with a block."""
-        written = Entry(request.until(block), Life(ttl, request.ended, request.ended))
-        key = request.language_model, request.keys[block]
-        self._entries.setdefault(key, []).append(written)
+        written = Entry(request.until(block), Life(ttl, request.at))
+        self._entries[request.keys[block]] = written
 
 
 class BreakpointCache:
-    """An entry for each breakpoint of a completed request; the longest one that matches is read.
+    """An entry for each breakpoint of a request; the longest one that matches is read.
 
     A prompt matches at the breakpoints of earlier requests and nowhere else. All entries live as
     long as the rules say. Of more breakpoints than the rules allow the last ones count.
@@ -346,7 +310,7 @@ HOUR = 3600
 
 
 class AnthropicCache:
-    """An entry for each breakpoint of a completed request, found by walking back from breakpoints.
+    """An entry for each breakpoint of a request, found by walking back from breakpoints.
 
     Tokens behind the last breakpoint are plain input. Of more breakpoints than the rules allow the
     last ones count. What is written up to the last breakpoint for an hour is an hour's write, the
@@ -408,7 +372,7 @@ class AnthropicCache:
 
 
 class CacheSimulator(Protocol):
-    """A prompt cache that is empty at first. Requests come in the order of their completion."""
+    """The prompt cache of one language model, empty at first. Requests come in their order."""
 
     def read(self, request: CacheRequest) -> int:
         """Return the tokens that a request would read; nothing changes."""
@@ -426,11 +390,11 @@ _KINDS: Mapping[CacheKind, Callable[[CacheRules], CacheSimulator]] = {
 }
 
 
-def simulator_of(rules: CacheRules) -> CacheSimulator:
-    """Return an empty cache that works as the rules say."""
+def simulator_of(rules: CacheRules, layout: LayoutName = "recorded") -> CacheSimulator:
+    """Return an empty cache that works as the rules say.
+
+    For the layout `ideal` it works as if a request had a breakpoint at every block.
+    """
+    if layout == "ideal":
+        return PrefixCache(rules, by_breakpoint=rules.kind == "anthropic")
     return _KINDS[rules.kind](rules)
-
-
-def ideal_simulator_of(rules: CacheRules) -> CacheSimulator:
-    """Return an empty cache that works as if a request had a breakpoint at every block."""
-    return PrefixCache(rules, by_breakpoint=rules.kind == "anthropic")

@@ -56,15 +56,11 @@ def _outside_elements(text: str) -> str:
 
 def _one_line(text: str) -> str:
     shown = (
-        " " if character.isspace() else character
-        for character in text
-        if character.isspace() or character in _JOINERS or _is_visible(character)
+        " " if one.isspace() else one
+        for one in text
+        if one.isspace() or one in _JOINERS or unicodedata.category(one) not in _INVISIBLE
     )
     return " ".join("".join(shown).split())
-
-
-def _is_visible(character: str) -> bool:
-    return unicodedata.category(character) not in _INVISIBLE
 
 
 def _shortened(line: str) -> str:

@@ -454,8 +454,7 @@ def _costs(
         costs: dict[cache.LayoutName, Cost] = {}
         for layout in layouts:
             if (model, rules, layout) not in caches:
-                empty = cache.ideal_simulator_of if layout == "ideal" else cache.simulator_of
-                caches[model, rules, layout] = empty(rules)
+                caches[model, rules, layout] = cache.simulator_of(rules, layout)
             request = cache.CacheRequest(
                 prefixes.keys,
                 prefixes.tokens,
@@ -464,8 +463,7 @@ def _costs(
                 anchored.of(prompt, prefixes, ttl)
                 if layout == "auto"
                 else breakpoints_of(layout, prompt, session.layout, ttl),
-                language_model=model,
-                ended=call.at,
+                at=call.at,
                 factor=scale.factor,
             )
             simulator = caches[model, rules, layout]

@@ -14,7 +14,7 @@ from policyctx.errors import InputError, PolicyctxError
 from policyctx.pricing.dollars import dollars
 from policyctx.pricing.rows import row_of
 from policyctx.replay.cost import shares_of
-from policyctx.replay.executing.executor import unexpected
+from policyctx.replay.executing import unexpected
 from policyctx.replay.places import RecordingFile
 from policyctx.replay.readers.home import Home, HomeFile, HomeFiles, files_of
 from policyctx.replay.readers.registered import glances, homes, readers

@@ -1,14 +1,13 @@
-"""Where recordings are, and in which parts they are read.
+"""Where recordings are, and in which parts they are worked on.
 
 A place is a file or a folder of this machine, an object or a prefix of a store. A part of the work
-is a whole file, or a range of a large one.
+is a whole file, or some recordings of a large one.
 """
 
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
-from itertools import chain, pairwise
+from itertools import islice
 from pathlib import Path
 from typing import TypeAlias
 from urllib.parse import unquote, urlsplit
@@ -16,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 from policyctx.definitions.names import is_url, url_problem
 from policyctx.errors import InputError
 from policyctx.replay import reading
-from policyctx.replay.executing.executor import Executor, Job, LostJob
+from policyctx.replay.executing import Executor, Job, LostJob
 from policyctx.replay.objects import ObjectUrl
 from policyctx.replay.recording import Recording, is_used_since
 
@@ -36,10 +35,14 @@ class RecordingFile:
     """The ids of calls that an earlier file has, too; None until the files are told apart."""
     since: float | None = None
     """Sessions whose last call was before that, in seconds since 1970, are left out."""
+    recordings: int = field(default=1, compare=False)
+    """How many it has that are not left out, as far as that is known."""
 
-    def takes(self, recording: Recording) -> bool:
-        """Return whether a session is not left out; one without times never is."""
-        return is_used_since(recording.last, self.since)
+    def taken(self) -> Iterator[Recording]:
+        """Yield the sessions that are not left out; raises `UnreadableRecordingError`."""
+        for recording in reading.recordings_in(self.path, partial=self.partial):
+            if is_used_since(recording.last, self.since):
+                yield recording
 
 
 def place_of(text: str) -> Place:
@@ -118,37 +121,44 @@ def _size(path: Path) -> int:
 
 
 PART_BYTES = 64 * 2**20
-"""A larger file is read in ranges of about this size, where its lines allow it."""
+"""A larger file with several recordings is worked on in parts of about this size."""
+# Each part reads the file up to its own end, so more of them would read for longer than they work.
+_MOST_PARTS = 32
 
 
 @dataclass(frozen=True, slots=True)
 class WorkPart:
-    """A file, or a range of its lines."""
+    """A file, or some of its recordings that follow one another."""
 
     file: RecordingFile
-    of: reading.NamedRange | None = None
-
-    @property
-    def start(self) -> int:
-        """The byte at which it begins."""
-        return 0 if self.of is None else self.of.range.start
+    number: int = 0
+    """Which one of the parts of the file, from 0."""
+    of: int = 1
+    """How many parts the file has."""
 
     @property
     def bytes(self) -> int:
-        """How many bytes of the file it has."""
-        return self.file.bytes if self.of is None else self.of.range.end - self.start
+        """About how many bytes of the file it has."""
+        start, end = (self.file.bytes * at // self.of for at in (self.number, self.number + 1))
+        return end - start
+
+    @property
+    def range(self) -> range | None:
+        """The positions of its recordings in the file; None for the whole file."""
+        if self.of == 1:
+            return None
+        of_part = (self.file.recordings * at // self.of for at in (self.number, self.number + 1))
+        return range(*of_part)
 
     def recordings(self) -> Iterator[Recording]:
         """Yield its recordings. Raises `UnreadableRecordingError`."""
-        path = self.file.path
-        found = (
-            reading.recordings_in(path, partial=self.file.partial)
-            if self.of is None
-            else reading.recordings_in_range(path, self.of)
-        )
         seen = set(self.file.repeated or ())
-        taken = filter(self.file.takes, found)
-        return (recording.counted_once(seen) for recording in taken)
+        taken = self.file.taken()
+        if (own := self.range) is None:
+            return (recording.counted_once(seen) for recording in taken)
+        # Those before its own count as seen.
+        once = (recording.counted_once(seen) for recording in islice(taken, own.stop))
+        return islice(once, own.start, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,76 +169,48 @@ class RecordingOrigin:
     index: int
 
 
-def parts(
-    found: Sequence[RecordingFile], executor: Executor, *, part_bytes: int = PART_BYTES
-) -> list[WorkPart]:
-    """Return the parts of files in their order.
-
-    Files that hold one recording a line are surveyed by the executor, and have several parts if
-    they are larger than `part_bytes`.
-    """
-    ranges = {
-        i: _ranges(file, format_, part_bytes)
-        for i, file in enumerate(found)
-        if file.bytes > part_bytes and (format_ := reading.format_in_lines(file.path)) is not None
-    }
-    surveys: dict[tuple[int, int], reading.Survey] = {}
-    jobs = [Job((i, j, found[i], of)) for i in ranges for j, of in enumerate(ranges[i])]
-    for job, result in executor.results(_surveyed, jobs):
-        if not isinstance(result, LostJob) and result is not None:
-            surveys[job.argument[:2]] = result
+def parts(found: Iterable[RecordingFile], *, part_bytes: int = PART_BYTES) -> list[WorkPart]:
+    """Return the parts of files in their order; `told_apart` knows how many recordings each has."""
     made: list[WorkPart] = []
-    for i, file in enumerate(found):
-        keys = [(i, j) for j in range(len(ranges.get(i, ())))]
-        named = None
-        if keys and all(key in surveys for key in keys):
-            found_in = [surveys[key] for key in keys]
-            named = reading.named_ranges(file.path.name, ranges[i], found_in, partial=file.partial)
-        # A file that cannot be read in ranges is read as a whole, which says why if it fails.
-        made += [WorkPart(file)] if named is None else map(partial(WorkPart, file), named)
+    for file in found:
+        most = min(file.recordings, _MOST_PARTS)
+        of = max(1, min(-(-file.bytes // part_bytes), most))
+        made += (WorkPart(file, number, of) for number in range(of))
     return made
 
 
-def told_apart(found: Sequence[RecordingFile], executor: Executor) -> Iterator[RecordingFile]:
+def told_apart(
+    found: Sequence[RecordingFile], executor: Executor, *, part_bytes: int = PART_BYTES
+) -> Iterator[RecordingFile]:
     """Yield the files, each with the ids of its calls that an earlier one has, too.
 
     This process reads each file for that when its turn comes, and another executor all before.
     """
-    if len(found) == 1 or all(file.repeated is not None for file in found):
+    is_one_part = len(found) == 1 and (executor.is_here or found[0].bytes <= part_bytes)
+    if is_one_part or all(file.repeated is not None for file in found):
         yield from found
         return
-    results = executor.results(_call_ids, [*map(Job, found)])
+    results = executor.results(_contents, [*map(Job, found)])
     if not executor.is_here:
         of_file = {job.argument: (job, result) for job, result in results}
         results = (of_file[file] for file in found)
     seen: set[str] = set()
     for job, result in results:
-        ids = frozenset() if isinstance(result, LostJob) else result
-        yield replace(job.argument, repeated=ids & seen)
+        ids, count = (frozenset[str](), 0) if isinstance(result, LostJob) else result
+        yield replace(job.argument, repeated=ids & seen, recordings=count)
         seen |= ids
 
 
-def _call_ids(file: RecordingFile) -> frozenset[str]:
-    """Return the ids of the calls taken of a file, in any process; none if it cannot be read."""
+def _contents(file: RecordingFile) -> tuple[frozenset[str], int]:
+    """Return the ids of the calls taken of a file, and of how many recordings, in any process.
+
+    Nothing, if it cannot be read.
+    """
+    ids, count = set[str](), 0
     try:
-        recordings = reading.recordings_in(file.path, partial=file.partial)
-        taken = filter(file.takes, recordings)
-        calls = chain.from_iterable(recording.calls for recording in taken)
-        return frozenset(call.id for call in calls if call.id)
+        for recording in file.taken():
+            ids |= {call.id for call in recording.calls if call.id}
+            count += 1
     except Exception:  # noqa: BLE001 - what is wrong with a file is reported when it is replayed
-        return frozenset()
-
-
-def _ranges(file: RecordingFile, format_: str, part_bytes: int) -> list[reading.ByteRange]:
-    count = -(-file.bytes // part_bytes)
-    cuts = [file.bytes * i // count for i in range(count + 1)]
-    return [reading.ByteRange(format_, start, end) for start, end in pairwise(cuts)]
-
-
-def _surveyed(asked: tuple[int, int, RecordingFile, reading.ByteRange]) -> reading.Survey | None:
-    """Survey a range, in any process; None if it cannot be read."""
-    *_, file, of = asked
-    try:
-        return reading.survey(file.path, of)
-    except OSError:
-        return None
+        return frozenset(), 0
+    return frozenset(ids), count

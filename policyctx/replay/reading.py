@@ -1,4 +1,4 @@
-"""From files and ranges of lines to recordings: which reader knows a file, by what is in it."""
+"""From files to recordings: which reader knows a file, by what is in it."""
 
 from __future__ import annotations
 
@@ -6,35 +6,28 @@ import errno
 import io
 import sqlite3
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO, NamedTuple
 
-from policyctx.errors import (
-    MissingExtraError,
-    PolicyctxError,
-    ReaderError,
-    UnreadableRecordingError,
-)
-from policyctx.replay.executing.executor import unexpected
+from policyctx.errors import MissingExtraError, PolicyctxError, UnreadableRecordingError
+from policyctx.replay.executing import unexpected
 from policyctx.replay.objects import ObjectUrl, Opener
-from policyctx.replay.readers.appearance import PAGE, appearance
-from policyctx.replay.readers.building import RecordingNames
 from policyctx.replay.readers.registered import LISTS, Reader, readers
-from policyctx.replay.readers.source import BOM, JsonLines, Opened, Source, source_of
+from policyctx.replay.readers.source import (
+    Database,
+    JsonLines,
+    Opened,
+    Source,
+    ZipArchive,
+    source_of,
+)
+from policyctx.replay.readers.values import Record, mapping, objects, word
 from policyctx.replay.recording import NOTHING_UNREAD, Recording, Unread
 from policyctx.resources import open_file
-
-
-@dataclass(frozen=True, slots=True)
-class ByteRange:
-    """Bytes of a file, from `start` to before `end`, and the format of the file."""
-
-    format: str
-    start: int
-    end: int
 
 
 @dataclass(slots=True)
@@ -45,8 +38,8 @@ class Understanding:
     not_understood: Counter[str] = field(default_factory=Counter)
     unread: Unread = NOTHING_UNREAD
 
-    def add(self, other: Recording | Source | Understanding) -> None:
-        """Add what one of the recordings, the file itself, or another range of it says."""
+    def add(self, other: Recording | Source) -> None:
+        """Add what one of the recordings, or the file itself, says."""
         missed = Counter(other.not_understood)
         self.records += missed.total() if isinstance(other, Source) else other.records
         self.not_understood += missed
@@ -74,152 +67,7 @@ def unread_in_words(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{number:,} × {what}" for what, number in most)
 
 
-@dataclass(frozen=True, slots=True)
-class Survey:
-    """What was found in a range."""
-
-    names: tuple[str | None, ...]
-    """For each recording what follows `#` in its name; None for its number in the file."""
-    missed: Counter[str]
-    """What was found that is not a record, as `Source.not_understood`."""
-    understanding: Understanding
-    stand_alone: bool
-    """Whether each record is a recording by itself, or part of none."""
-
-
-@dataclass(frozen=True, slots=True)
-class NamedRange:
-    """A range whose recordings have their names."""
-
-    range: ByteRange
-    names: tuple[str, ...]
-    missed: Mapping[str, int] | None = None
-    """What the last recording of the file tells of all ranges; None for other ranges."""
-
-
-class LineRange(JsonLines):
-    """The lines that begin in a range."""
-
-    def __init__(self, name: str, opened: Opened, of: ByteRange, names: RecordingNames) -> None:
-        super().__init__(name, opened)
-        self._of = of
-        self._names = names
-
-    def names(self) -> RecordingNames:
-        """Return the names that were given."""
-        return self._names
-
-    def _lines(self, file: BinaryIO) -> Iterator[bytes]:
-        position = file.seek(max(0, self._of.start - 1))
-        if self._of.start:
-            # What remains of the line that began before; one that ends right there has no rest.
-            position += len(file.readline())
-        while position < self._of.end and (line := file.readline()):
-            yield line.removeprefix(BOM) if position == 0 else line
-            position += len(line)
-
-
-def surveyed(name: str, opened: Opened, of: ByteRange, reader: Reader) -> Survey:
-    """Read a range and keep no recording. Raises `OSError`."""
-    noted = _NotedNames()
-    source = _SurveyedLines(name, opened, of, noted)
-    source.stands_alone = getattr(reader, "stands_alone", None)
-    found = Understanding()
-    for recording in reader.recordings(source):
-        found.add(recording)
-        if not source.stand_alone:
-            break
-    found.add(source)
-    return Survey(tuple(noted.noted), source.not_understood, found, source.stand_alone)
-
-
-def named_ranges(
-    name: str, ranges: Sequence[ByteRange], surveys: Sequence[Survey], *, partial: bool = False
-) -> list[NamedRange] | None:
-    """Return the ranges that have recordings, named as in the whole file.
-
-    None if the file cannot be read in ranges, or has no recordings, or is not understood enough.
-    """
-    found_in_all = Understanding()
-    for survey in surveys:
-        found_in_all.add(survey.understanding)
-    size = max((of.end for of in ranges), default=0)
-    if not all(survey.stand_alone for survey in surveys):
-        return None
-    if not partial and not found_in_all.is_enough(size):
-        return None
-    names, missed = RecordingNames(name), Counter[str]()
-    found: list[NamedRange] = []
-    for of, survey in zip(ranges, surveys, strict=True):
-        missed += survey.missed
-        given = tuple(
-            names.numbered() if said is None else names.after(said) for said in survey.names
-        )
-        if given:
-            found.append(NamedRange(of, given))
-    if not found:
-        return None
-    last = found[-1]
-    return [*found[:-1], NamedRange(last.range, last.names, dict(missed))]
-
-
-class GivenNames(RecordingNames):
-    """Names that are known. Raises `OSError` when the file has more recordings than names."""
-
-    def __init__(self, names: Sequence[str]) -> None:
-        self._left = list(reversed(names))
-
-    def after(self, said: str) -> str:
-        """Return the next name."""
-        del said
-        if not self._left:
-            raise changed()
-        return self._left.pop()
-
-    def numbered(self) -> str:
-        """Return the next name."""
-        return self.after("")
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether each name is taken."""
-        return not self._left
-
-
-def changed() -> OSError:
-    """Return the error for a file that is not what it was when it was surveyed."""
-    return OSError(errno.EIO, "it has changed since it was surveyed")
-
-
-class _NotedNames(RecordingNames):
-    """Notes what the names are made of."""
-
-    def __init__(self) -> None:
-        self.noted: list[str | None] = []
-
-    def after(self, said: str) -> str:
-        self.noted.append(said)
-        return ""
-
-    def numbered(self) -> str:
-        self.noted.append(None)
-        return ""
-
-
-class _SurveyedLines(LineRange):
-    """Looks whether each record stands alone."""
-
-    stands_alone: Callable[[object], bool] | None = None
-    stand_alone = True
-
-    def records(self) -> Iterator[Any]:
-        for record in super().records():
-            if self.stands_alone is None or not self.stands_alone(record):
-                self.stand_alone = False
-                return
-            yield record
-
-
+PAGE = "docs/recordings.md lists the formats, and shows how to add one"
 PIPE_REFUSED = "it is a pipe, which can be read only once; save it as a file"
 
 
@@ -244,42 +92,6 @@ def recordings_in(
     part. A file with many recordings may yield some of them before.
     """
     yield from _recordings(str(path), name or path.name, _opener(path), partial=partial)
-
-
-def recordings_in_range(path: Path | ObjectUrl, of: NamedRange) -> Iterator[Recording]:
-    """Yield the recordings of a surveyed range of a file, as `recordings_in` does of the whole.
-
-    Raises `UnreadableRecordingError`, also for a file that has changed since the survey.
-    """
-    names = GivenNames(of.names)
-    source = LineRange(path.name, _opener(path), of.range, names)
-    last: Recording | None = None
-    try:
-        for recording in _reader_of(of.range.format).recordings(source):
-            if last is not None:
-                yield last
-            last = recording
-        if last is None or not names.is_complete:
-            raise changed()
-    except OSError as error:
-        raise UnreadableRecordingError(str(path), error.strerror or str(error)) from error
-    yield last if of.missed is None else _with_missed(last, Counter(of.missed))
-
-
-def format_in_lines(path: Path | ObjectUrl) -> str | None:
-    """Return the format of a file whose lines may each be a recording by itself; else None."""
-    opened = _opener(path)
-    try:
-        source = _source(str(path), path.name, opened)
-        reader = next(_recognising(source), None) if isinstance(source, JsonLines) else None
-    except (OSError, UnreadableRecordingError):
-        return None  # reading it as a whole says why
-    return None if reader is None or not hasattr(reader, "stands_alone") else reader.FORMAT
-
-
-def survey(path: Path | ObjectUrl, of: ByteRange) -> Survey:
-    """Return what the recordings of later ranges depend on; raises `OSError`."""
-    return surveyed(path.name, _opener(path), of, _reader_of(of.format))
 
 
 def recordings_of(
@@ -405,14 +217,6 @@ def _recognising(source: Source) -> Iterator[Reader]:
     yield from lists
 
 
-def _reader_of(format_: str) -> Reader:
-    """Return the reader of a format that was recognised, perhaps in another process."""
-    for reader in readers():
-        if format_ == reader.FORMAT:
-            return reader
-    raise ReaderError(format_, "is not installed where its files are read")
-
-
 def _unknown(source: Source, looks: str) -> str:
     """Say what a file is that no reader knows a record of."""
     if any(True for _ in source.outlines()):
@@ -420,6 +224,109 @@ def _unknown(source: Source, looks: str) -> str:
         return f"{looks}; none of the known formats: {formats}; {PAGE}"
     found_any = source.not_understood
     return f"{looks}; neither JSON nor JSON lines; {PAGE}" if found_any else "it is empty"
+
+
+_HEAD_BYTES = 2**20
+_RECORDS = 50
+# How many names of tables, keys and types are shown.
+_SHOWN = 8
+_PACKED = {
+    b"\x1f\x8b": "a gzip file, which has to be unpacked first",
+    b"\x28\xb5\x2f\xfd": "a Zstandard file, which has to be unpacked first",
+    b"PAR1": "a Parquet file, whose rows have to be written as JSON lines first",
+}
+
+
+class Appearance(NamedTuple):
+    """What a file looks like."""
+
+    sentence: str
+    is_seen: bool = True
+    """Whether this says more than that it is some text or some JSON document."""
+
+
+def appearance(opened: Opened, source: Source) -> Appearance:
+    """Return what a file looks like."""
+    with opened() as file:
+        head = file.read(_HEAD_BYTES)
+    for magic, what in _PACKED.items():
+        if head.startswith(magic):
+            return Appearance(what)
+    if isinstance(source, Database):
+        agent = _named({f"table {name}" for name in source.tables})
+        return Appearance(f"a SQLite database{_with('table', sorted(source.tables))}{agent}")
+    found = list(islice(source.outlines(), _RECORDS))
+    records = [record for record in found if isinstance(record, dict)]
+    names = list(dict.fromkeys(key for record in records for key in record))
+    types = sorted({kind for record in records for kind in _types(record)})
+    marks = {f"key {name}" for name in names} | {f"type {kind}" for kind in types}
+    marks |= {f"first {' '.join(names[:2])}", f"text {head.lstrip()[:12].decode(errors='replace')}"}
+    agent, keys = _named(marks), _with("key", names)
+    if isinstance(source, ZipArchive):
+        return Appearance(f"an archive{keys}{agent}", is_seen=bool(agent))
+    if not found:
+        is_binary = b"\0" in head
+        what = "a binary file" if is_binary else "a text"
+        return Appearance(f"{what}{agent}", is_seen=bool(agent) or is_binary)
+    if isinstance(source, JsonLines):
+        of_types = _with("type", types).replace(" with ", ", of ")
+        return Appearance(f"JSON lines{keys}{of_types}{agent}")
+    return Appearance(f"a JSON document{keys}{agent}", is_seen=bool(agent))
+
+
+def _types(record: Record) -> Iterator[str]:
+    blocks = objects(mapping(record.get("message")).get("content")) or objects(
+        record.get("content")
+    )
+    for one in (record, mapping(record.get("raw")), *blocks):
+        if kind := word(one.get("type")):
+            yield kind
+
+
+def _with(what: str, names: list[str]) -> str:
+    """Return ` with the tables a, b`; nothing without names."""
+    if not names:
+        return ""
+    more = ", …" if len(names) > _SHOWN else ""
+    many = "s" if len(names) > 1 else ""
+    return f" with the {what}{many} {', '.join(names[:_SHOWN])}{more}"
+
+
+def _named(marks: set[str]) -> str:
+    """Return whose file it is, and what of that agent can be read; nothing for an unknown one."""
+    return next((f": {said}" for wanted, said in _AGENTS if wanted <= marks), "")
+
+
+_CLINE = (
+    "the screen of Cline, Roo Code or Kilo Code; api_conversation_history.json beside it has the"
+    " messages"
+)
+# By what its tables, keys and types are: whose a file is, and how the session can be read, if so.
+_AGENTS: tuple[tuple[set[str], str], ...] = (
+    ({"table ItemTable"}, "Cursor's or VS Code's state; it has no prompts as they were sent"),
+    ({"table cursorDiskKV"}, "Cursor's chats; they have no prompts as they were sent"),
+    ({"table checkpoints", "table writes"}, "LangGraph's checkpoints; write the state's messages"),
+    ({"table sessions", "table messages", "table files"}, "Crush's sessions, which are not read"),
+    ({"table sessions", "table messages"}, "sessions, perhaps of Goose, which are not read"),
+    (
+        {"key resourceLogs"},
+        "logs of OpenTelemetry; the messages of model calls are read from spans",
+    ),
+    ({"key ts", "key type", "key say"}, _CLINE),
+    ({"key ts", "key type", "key ask"}, _CLINE),
+    ({"type agent.tool_use"}, "events of Claude Managed Agents, which are not read"),
+    ({"type session_start", "type message"}, "a session of Droid, which is not read"),
+    ({"type context.append_message"}, "a session of Kimi Code, which is not read"),
+    ({"type toolRequest"}, "a session of Goose, which is not read"),
+    (
+        {"first role message"},
+        "a transcript of Cursor; it lacks usage and most results, so it cannot be replayed",
+    ),
+    (
+        {"text # aider chat"},
+        "Aider's history; it has no prompts as they were sent, so it cannot be replayed",
+    ),
+)
 
 
 def files_in(paths: Iterable[Path]) -> Iterator[Path]:

@@ -16,7 +16,7 @@ from policyctx.errors import PolicyctxError, ReaderError, UnreadableRecordingErr
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.policy.models import Step
 from policyctx.replay.common import Common
-from policyctx.replay.executing.executor import Executor, Here, Job, LostJob, unexpected
+from policyctx.replay.executing import Executor, Here, Job, LostJob, unexpected
 from policyctx.replay.places import PART_BYTES, RecordingFile, WorkPart, parts, told_apart
 from policyctx.replay.recording import Recording
 from policyctx.replay.simulated import SimulatedSession
@@ -139,8 +139,6 @@ class Done:
     """A part that was worked on to its end."""
 
     part: WorkPart
-    is_last: bool = True
-    """Whether all parts of the file are done."""
 
 
 Outcome: TypeAlias = "T | FailedRecording | PassedOver | PartlyRead | Done"
@@ -157,10 +155,11 @@ def worked(
 
     The outcomes of a part are consecutive: one for each of its recordings, in their order, then
     what of it is not understood or failed, then its `Done`. This process takes the files in their
-    order; with another executor, the part that is done first comes first, and large files are read
-    in ranges. No file stops the others: a file that cannot be read, an exception of any class that
-    it causes, and the end of its process, as when the memory is full, are each a `FailedRecording`.
-    Raises `ReaderError` for a registered reader that cannot be loaded, which concerns every file.
+    order; with another executor, the part that is done first comes first, and a large file with
+    several recordings has several parts. No file stops the others: a file that cannot be read, an
+    exception of any class that it causes, and the end of its process, as when the memory is full,
+    are each a `FailedRecording`. Raises `ReaderError` for a registered reader that cannot be
+    loaded, which concerns every file.
     Closing the generator cancels the work.
     """
     executor = executor or Here()
@@ -169,18 +168,14 @@ def worked(
             yield from _of_part(work, WorkPart(file))
             yield Done(WorkPart(file))
         return
-    made = parts(list(told_apart(found, executor)), executor, part_bytes=part_bytes)
-    left: dict[RecordingFile, int] = {}
-    for part in made:
-        left[part.file] = left.get(part.file, 0) + 1
+    made = parts(told_apart(found, executor, part_bytes=part_bytes), part_bytes=part_bytes)
     for job, result in executor.results(partial(_listed, work), [*map(Job, made)]):
         part = job.argument
-        left[part.file] -= 1
         if isinstance(result, LostJob):
             yield FailedRecording(str(part.file.path), _in_part(part, result.why))
         else:
             yield from result
-        yield Done(part, is_last=not left[part.file])
+        yield Done(part)
 
 
 def _listed(work: Work[T], part: WorkPart) -> list[T | FailedRecording | PassedOver | PartlyRead]:
@@ -217,10 +212,10 @@ def _of_part(
 
 
 def _in_part(part: WorkPart, why: str) -> str:
-    """Say in which bytes of a file something failed, if that is not the whole file."""
-    if part.of is None:
+    """Say in which recordings of a file something failed, if that is not the whole file."""
+    if (own := part.range) is None:
         return why
-    return f"bytes {part.start:,} to {part.start + part.bytes:,}: {why}"
+    return f"recordings {own.start + 1:,} to {own.stop:,}: {why}"
 
 
 def _outcome(work: Work[T], recording: Recording, path: str) -> T | FailedRecording:

@@ -131,11 +131,6 @@ class Regret:
         """Tokens of what must be read again; never more than the item took."""
         return min(self.removal.tokens, sum(need.tokens for need in self.needs))
 
-    @property
-    def is_asked_only(self) -> bool:
-        """Whether the recording itself pays for all of it, since it reads all of it again."""
-        return all(need.kind == "asked again" for need in self.needs)
-
 
 class SummaryCall(NamedTuple):
     """A call that would have written a summary of the policy; sizes as the policy counts tokens."""

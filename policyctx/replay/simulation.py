@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import median
 from time import perf_counter
 
-from policyctx.compaction.prompt import instructions, instructions_in_place
+from policyctx.compaction.prompt import instructions
 from policyctx.definitions.items import Item, Message
 from policyctx.definitions.names import BUILT_IN_SUMMARIZERS, NONE, is_url
 from policyctx.messages.markers import MarkedBlock, block_at
@@ -116,7 +116,7 @@ def summary_call(
         has_expired = facts.idle is not None and facts.idle > terms.ttl
         read = 0 if terms.cache is None or has_expired else min(own, sent)
         written = own - read if terms.cache is not None and terms.cache.bills_writes else 0
-        prompt = own + facts.length(instructions_in_place(settings), "tokens")
+        prompt = own + facts.length(instructions(settings, in_place=True), "tokens")
         named = row_of(settings.model, at=at) if "model" in settings.model_fields_set else None
         prices = _prices(settings, policy, terms, None if named is None else named.prices)
         output = facts.length(summary, "tokens")

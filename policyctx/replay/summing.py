@@ -6,16 +6,15 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import reduce
-from itertools import accumulate
+from itertools import accumulate, chain
 from operator import add
 from typing import Any, NamedTuple, TypeVar
 
 from policyctx.errors import present
-from policyctx.pricing.dollars import CallPrices, Dollars, Rates, dollars
+from policyctx.pricing.dollars import CallPrices, Dollars, dollars
 from policyctx.replay.accuracy import Check, Checks, checked, checks_of
 from policyctx.replay.cost import (
     BilledCall,
-    Cost,
     Costs,
     UneditedCosts,
     billed_calls,
@@ -114,7 +113,7 @@ def net_of(session: SimulatedSession, billed: Sequence[BilledCall]) -> Net:
     """Return the net of one session, whose calls are `billed`; without prices it has no $."""
     costs = costs_of(billed)
     without, edited = (
-        Charge(len(billed), cost.prompt, 0, _of_input(cost))
+        Charge(len(billed), cost.prompt, 0, replace(cost.dollars, output=0.0))
         for cost in (costs.unedited, costs.edited)
     )
     is_priced = all(call.call.terms.prices is not None for call in billed)
@@ -124,10 +123,6 @@ def net_of(session: SimulatedSession, billed: Sequence[BilledCall]) -> Net:
     reads = ReReads(session, billed, factors, is_priced=is_priced)
     re_reads = (charge for _, charge in reads.charges(session.regrets))
     return Net(without, edited, sum(summaries, Charge()), sum(re_reads, Charge()))
-
-
-def _of_input(cost: Cost) -> Dollars:
-    return replace(cost.dollars, output=0.0)
 
 
 def _summary(call: SummaryCall, factors: Sequence[float], *, is_priced: bool) -> Charge:
@@ -182,7 +177,7 @@ class ReReads:
         self._session, self._billed, self._factors = session, billed, factors
         self._is_priced = is_priced
         # What a token of a range costs to read from the call with this index on, until the end.
-        read = [self._read_price(call) for call in billed]
+        read = [self._paid(call, 1, 0, 0).prompt if is_priced else 0.0 for call in billed]
         self._read_from = [*accumulate(reversed(read), initial=0.0)][::-1]
 
     def charges(self, regrets: Iterable[Regret]) -> Iterator[tuple[int, Charge]]:
@@ -209,8 +204,8 @@ class ReReads:
 
     def _paid(self, billed: BilledCall, read: int, written: int, output: int) -> Dollars:
         """Return what is paid at the rates of a call; a model without a cache takes input."""
-        rates = self._rates(billed)
         terms = billed.call.terms
+        rates = present(terms.prices).rates(billed.edited)
         usage = Usage(
             0,
             cache_read=read,
@@ -224,17 +219,9 @@ class ReReads:
             usage = Usage(written, cache_read=read, output=output)
         return dollars(usage, CallPrices(rates))
 
-    def _rates(self, billed: BilledCall) -> Rates:
-        prices = billed.call.terms.prices
-        prices = present(prices)
-        return prices.rates(billed.edited)
-
-    def _read_price(self, billed: BilledCall) -> float:
-        """Return the $ for one token that a call reads from the cache."""
-        return self._paid(billed, 1, 0, 0).prompt if self._is_priced else 0.0
-
 
 T = TypeVar("T")
+K = TypeVar("K")
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,34 +263,33 @@ class _SummedFrom:
 
 def _figure(
     value: Callable[[_SummedFrom], T],
-    together: Callable[[T, T], T] = add,
+    of_many: Callable[[Sequence[T]], T] | None = None,
     *,
     none: Callable[[], Any] = int,
-    of_many: Callable[[Sequence[T]], T] | None = None,
 ) -> T:
-    """Return the field of a figure: its value for one session, and how two values combine.
+    """Return the field of a figure: its value for one session, and that of many together.
 
-    `none` makes the value for no session at all. `of_many` combines many values, where that is
-    faster than one after the other.
+    `none` makes the value for no session at all. By default many values are added up.
     """
 
-    def joined(values: Sequence[T]) -> T:
-        found: T = reduce(together, values, none())
+    def added(values: Sequence[T]) -> T:
+        found: T = reduce(add, values, none())
         return found
 
-    metadata = {"value": value, "together": together, "of_many": of_many or joined}
+    metadata = {"value": value, "of_many": of_many or added}
     made: T = field(default_factory=none, metadata=metadata)
     return made
 
 
-def _counts(one: Mapping[str, int], other: Mapping[str, int]) -> Mapping[str, int]:
-    return Counter(one) + Counter(other)
+def _counts(many: Sequence[Mapping[K, int]]) -> Mapping[K, int]:
+    return sum(map(Counter, many), Counter[K]())
 
 
-def _merged(one: Mapping[str, T], other: Mapping[str, T]) -> dict[str, T]:
-    merged = dict(one)
-    for name, value in other.items():
-        merged[name] = add(merged[name], value) if name in merged else value
+def _merged(many: Sequence[Mapping[str, T]]) -> dict[str, T]:
+    merged: dict[str, T] = {}
+    for one in many:
+        for name, value in one.items():
+            merged[name] = add(merged[name], value) if name in merged else value
     return merged
 
 
@@ -315,10 +301,8 @@ def _totals(many: Sequence[Mapping[str, Figures]]) -> dict[str, Figures]:
     return {name: total(figures) for name, figures in found.items()}
 
 
-def _sums(
-    one: Mapping[Contradiction, int], other: Mapping[Contradiction, int]
-) -> Mapping[Contradiction, int]:
-    return Counter(one) + Counter(other)
+def _names(many: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
+    return tuple(sorted(set(chain.from_iterable(many))))
 
 
 class Worst(NamedTuple):
@@ -338,24 +322,16 @@ def _worst(one: _SummedFrom) -> Worst | None:
     return Worst(one.net.dollars, one.net.share, one.session.name, one.session.path)
 
 
-def _worse(one: Worst | None, other: Worst | None) -> Worst | None:
-    found = [each for each in (one, other) if each is not None]
-    return max(found, key=lambda each: each.dollars, default=None)
-
-
-def _nothing() -> None:
-    return None
-
-
-def _names(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple(sorted({*one, *other}))
+def _worst_of(many: Sequence[Worst | None]) -> Worst | None:
+    found = (one for one in many if one is not None)
+    return max(found, key=lambda one: one.dollars, default=None)
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
     """The figures of one session under a policy, or several of them together.
 
-    Each figure is defined here only: its value for one session, and how two sessions add up.
+    Each figure is defined here only: its value for one session, and that of many together.
     """
 
     sessions: int = _figure(lambda _: 1)
@@ -418,7 +394,9 @@ class Figures:
     """Priced sessions that the policy makes dearer."""
     idle: int = _figure(lambda s: int(_is_priced(s.session) and not s.session.removals))
     """Priced sessions in which the policy never acted."""
-    worst: Worst | None = _figure(_worst, _worse, none=_nothing)  # noqa: RUF009 - makes a field
+    worst: Worst | None = _figure(  # noqa: RUF009 - makes a field
+        _worst, _worst_of, none=lambda: None
+    )
     """The priced session with the highest net."""
     untouched: Mapping[str, int] = _figure(
         lambda s: {s.session.untouched: 1} if s.session.untouched else {}, _counts, none=dict
@@ -426,9 +404,8 @@ class Figures:
     """Why the policy took nothing, and in how many sessions."""
     baselines: Mapping[str, Figures] = _figure(
         lambda s: s.session.baselines if isinstance(s.session, SummedSession) else {},
-        _merged,
+        _totals,
         none=dict,
-        of_many=_totals,
     )
     """The figures of the sessions under other policies, by their name."""
     priced_by_policy: int = _figure(lambda s: int(s.session.is_priced_by_policy))
@@ -454,12 +431,12 @@ class Figures:
     ttl_assumed: int = _figure(lambda s: sum(c.terms.ttl_is_assumed for c in s.session.calls))
     """Calls of which the recording does not say for how long they wrote to the cache."""
     contradictions: Mapping[Contradiction, int] = _figure(
-        lambda s: s.session.contradictions, _sums, none=dict
+        lambda s: s.session.contradictions, _counts, none=dict
     )
     checks: Checks = _figure(  # noqa: RUF009 - makes a field
         lambda s: Checks({} if s.check is None else {s.session.format: (s.check,)}),
+        checks_of,
         none=Checks,
-        of_many=checks_of,
     )
     """Of the sessions whose usage speaks of a cache."""
     records: int = _figure(lambda s: s.session.records)
@@ -476,16 +453,6 @@ class Figures:
         """The share of tokens that was not sent; below 0 when more was."""
         whole = self.unedited.tokens
         return (whole - self.edited.tokens) / whole if whole else 0.0
-
-    def __add__(self, other: Figures) -> Figures:
-        return Figures(
-            **{
-                one.name: one.metadata["together"](
-                    getattr(self, one.name), getattr(other, one.name)
-                )
-                for one in fields(self)
-            }
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

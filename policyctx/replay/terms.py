@@ -7,39 +7,20 @@ call or today, and of the writes that the provider billed.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple, Protocol, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from policyctx.planning.facts import window_of
 from policyctx.policy.models import Model
 from policyctx.policy.values import ASSUMED_TTL, Duration
 from policyctx.pricing.dollars import CallPrices, Dollars, dollars, prices_of
 from policyctx.pricing.rows import CacheRules, ModelRow, row_of
+from policyctx.replay.recording import ModelCall
 from policyctx.tokens.usage import HOUR, Usage
 
 PricesOf: TypeAlias = Literal["recorded", "today"]
 """Whose prices: those of each call's own day, or those of the newest rows."""
 
 UNNAMED = "a model that the recording does not name"
-
-
-class CallKey(Protocol):
-    """What the terms of a call depend on."""
-
-    @property
-    def usage(self) -> Usage | None:
-        """What was billed for it, None if nobody knows."""
-
-    @property
-    def language_model(self) -> str | None:
-        """The name that the recording gives."""
-
-    @property
-    def at(self) -> float | None:
-        """When it was made, in seconds since 1970."""
-
-    @property
-    def window(self) -> int | None:
-        """The window that the recording tells, in tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +59,11 @@ class CallTerms:
 
 
 def terms_of(
-    calls: Iterable[CallKey], model: Model, prices: PricesOf = "recorded"
+    calls: Iterable[ModelCall], model: Model, prices: PricesOf = "recorded"
 ) -> list[CallTerms]:
     """Return the terms of the calls of one session, in their order; `model` is the policy's."""
     written = None if model.price is None else prices_of(model.price)
+    is_set = "context_window" in model.model_fields_set
     last: dict[str, int] = {}
     terms = []
     for call in calls:
@@ -98,7 +80,7 @@ def terms_of(
             CallTerms(
                 language_model=name or UNNAMED,
                 window=called_window(call, model, name, at),
-                window_is_assumed=_is_assumed(call, model, row),
+                window_is_assumed=row is None and call.window is None and not is_set,
                 cache=cache,
                 ttl=ttl,
                 ttl_is_assumed=is_assumed,
@@ -110,15 +92,11 @@ def terms_of(
     return terms
 
 
-def called_window(call: CallKey, model: Model, name: str | None, at: float | None) -> int:
+def called_window(call: ModelCall, model: Model, name: str | None, at: float | None) -> int:
     """Return the window of a recorded call, in tokens: the policy's, the recording's, the row's."""
     if call.window is None or "context_window" in model.model_fields_set:
         return window_of(model, name, at=at)
     return call.window
-
-
-def _is_assumed(call: CallKey, model: Model, row: ModelRow | None) -> bool:
-    return row is None and call.window is None and "context_window" not in model.model_fields_set
 
 
 def _cache(model: Model, row: ModelRow | None) -> CacheRules | None:
@@ -132,7 +110,7 @@ def _cache(model: Model, row: ModelRow | None) -> CacheRules | None:
     return replace(row.cache, min_tokens=settings.min_tokens)
 
 
-def _ttl(call: CallKey, model: Model, row: ModelRow | None, last: int | None) -> tuple[int, bool]:
+def _ttl(call: ModelCall, model: Model, row: ModelRow | None, last: int | None) -> tuple[int, bool]:
     """Return the TTL of what a call writes, and whether it is assumed."""
     if isinstance(model.cache.ttl, Duration):
         return model.cache.ttl.seconds, False
@@ -164,7 +142,7 @@ class Contradiction(NamedTuple):
 
 
 def contradictions(
-    calls: Sequence[CallKey], terms: Sequence[CallTerms], model: Model
+    calls: Sequence[ModelCall], terms: Sequence[CallTerms], model: Model
 ) -> Counter[Contradiction]:
     """Return what the policy sets otherwise than a session has it, and in how many calls."""
     found: Counter[Contradiction] = Counter()
@@ -173,7 +151,7 @@ def contradictions(
     return found
 
 
-def _contradicting(call: CallKey, terms: CallTerms, model: Model) -> Iterator[Contradiction]:
+def _contradicting(call: ModelCall, terms: CallTerms, model: Model) -> Iterator[Contradiction]:
     told = None if call.usage is None else call.usage.write_ttl
     ttl = model.cache.ttl
     if isinstance(ttl, Duration) and told is not None and told != ttl.seconds:

@@ -53,6 +53,8 @@ class State:
         self.index = Index()
         self.folder = place.path
         self.notices: list[str] = []
+        self._standing: set[str] = set()
+        """The notices since the last write; damage lasts while nothing can be written."""
         self._root = root
         self._place = place
         self._threads = threading.RLock()
@@ -121,9 +123,9 @@ class State:
         """Hold the session's lock, with the index up to date and the journal complete."""
         with self._threads, self._lock(backend):
             try:
-                was_torn, self._torn = self._torn, self._read(backend, writing=True)
-                if self._torn and not was_torn:  # it stays so while nothing can be written
-                    self.report("the last line of the journal was torn by a crash; it is left out")
+                self._torn = self._read(backend, writing=True)
+                if self._torn:
+                    self._notice("the last line of the journal was torn by a crash; it is left out")
                 if self._position is None or self._is_damaged:
                     self.write_anew(backend)
                 yield self.index
@@ -151,6 +153,7 @@ class State:
             self._opened_log(backend), raw, self._position, torn=self._torn, flush=flush
         )
         self._torn = 0
+        self._standing.clear()
         del self._held[:held]
         self.index.apply({"root": str(self._root)})
         for batch, paths in in_flight.items():
@@ -327,6 +330,7 @@ class State:
         self._close_log()  # it was that of the journal before
         self._torn = 0
         self._is_damaged = False
+        self._standing.clear()
         self._snapshots.begin(None)
         if raw:
             self._fold(backend)
@@ -408,7 +412,7 @@ class State:
             backend, self.index, present(self._position), self._journal(backend), changed=changed
         )
         if problem:
-            self.report(problem)
+            self._notice(problem)
 
     def _read(self, backend: Backend, *, writing: bool = False) -> int:
         """Read what is new in the journal; return the bytes of an incomplete line at its end."""
@@ -416,7 +420,7 @@ class State:
         if not self._is_loaded:
             copy, problem = self._snapshots.read(backend)
             if problem:
-                self.report(problem)
+                self._notice(problem)
         self._is_loaded, was_loaded = True, self._is_loaded
         try:
             self._log = journal.open_journal(backend, self.folder, writing=writing)
@@ -499,4 +503,10 @@ class State:
 
     def _report_damage(self, notice: str) -> None:
         self._is_damaged = True
-        self.report(notice)
+        self._notice(notice)
+
+    def _notice(self, notice: str) -> None:
+        """Report what is so until the journal is written again, once."""
+        if notice not in self._standing:
+            self._standing.add(notice)
+            self.report(notice)

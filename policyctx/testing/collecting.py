@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING
 import pytest
 from pytest_bdd import scenario
 
-from policyctx.definitions.items import HostObject
 from policyctx.errors import visible
 from policyctx.testing.gherkin import BrokenFeatureError, KnownTags, read_feature
 from policyctx.testing.guards import problems_in
@@ -138,20 +137,17 @@ def library() -> tuple[Definition, ...]:
 def readable(sentence: str) -> str:
     """Return a sentence as a person reads it: values in capitals, `[words]` may be left out."""
 
+    # A choice has other brackets than what may be left out.
     def shown(match: re.Match[str]) -> str:
         name, sign, kind = match.groups()
         if sign == "=":
-            return f"({kind})" if "|" in kind else kind
+            return f"⟨{kind}⟩" if "|" in kind else kind
         word = kind.upper() if kind in {"pieces", "items", "size", "amount"} else name.upper()
         return f'"{word}"' if kind in {"text", "names"} else word
 
-    text = re.sub(r"\((?=[^()]*\))([^()|]*)\)", r"[\1]", _PLACE.sub(_bracketless(shown), sentence))
+    text = re.sub(r"\((?=[^()]*\))([^()|]*)\)", r"[\1]", _PLACE.sub(shown, sentence))
     text = re.sub(r"\[( ?)([^\[\]]*?)( ?)\]", r"\1[\2]\3", text)
     return text.replace("⟨", "(").replace("⟩", ")")
-
-
-def _bracketless(shown: HostObject) -> HostObject:
-    return lambda match: shown(match).replace("(", "⟨").replace(")", "⟩")
 
 
 def list_steps(config: pytest.Config, session: pytest.Session) -> None:

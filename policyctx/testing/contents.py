@@ -294,7 +294,10 @@ class MessageBuilder:
         if self.shape == "Anthropic":
             return [{"role": "user", "content": [_result_block(result) for result in results]}]
         if self.has_items:
-            return [_output_item(result) for result in results]
+            return [
+                {"type": "function_call_output", "call_id": one.id, "output": one.content}
+                for one in results
+            ]
         return [
             {"role": "tool", "tool_call_id": result.id, "content": result.content}
             for result in results
@@ -317,10 +320,6 @@ class MessageBuilder:
 
 
 _SIGNATURE = "EqoBCkgIARABGAIi"
-
-
-def _output_item(result: ToolResult) -> Message:
-    return {"type": "function_call_output", "call_id": result.id, "output": result.content}
 
 
 def _result_block(result: ToolResult) -> Message:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
+from pydantic import TypeAdapter
 
 from policyctx.definitions.items import HostObject
 from policyctx.errors import PolicyError, StoreError, visible
@@ -43,9 +44,7 @@ class PolicyCoverage:
             known = self.rules.setdefault(rule.path, rule)
             if known.sides != rule.sides:
                 sides = dict.fromkeys((*known.sides, *rule.sides))
-                self.rules[rule.path] = observing.CoverageRule(
-                    known.path, known.file, known.line, known.value, tuple(sides)
-                )
+                self.rules[rule.path] = replace(known, sides=tuple(sides))
 
     def add(self, sides: Iterable[observing.Side], scenario: str) -> None:
         """Note the sides that a scenario made decide."""
@@ -86,30 +85,6 @@ class PolicyCoverage:
                 if not self.of_side(rule.path, side):
                     yield rule, side
 
-    def plain(self) -> dict[str, Any]:
-        """Return it as plain values, from which `of_plain` makes it anew."""
-        return {
-            "name": self.name,
-            "file": self.file,
-            "rules": [asdict(rule) for rule in self.rules.values()],
-            "scenarios": list(self.scenarios),
-            "seen": [[list(path), side, list(ids)] for (path, side), ids in self.seen.items()],
-        }
-
-    @classmethod
-    def of_plain(cls, plain: Mapping[str, Any]) -> PolicyCoverage:
-        """Make it from plain values, as JSON or another process hands them over."""
-        made = cls(plain["name"], plain["file"], scenarios=dict.fromkeys(plain["scenarios"]))
-        made.add_rules(
-            observing.CoverageRule(
-                tuple(r["path"]), r["file"], r["line"], r["value"], tuple(r["sides"])
-            )
-            for r in plain["rules"]
-        )
-        for path, side, ids in plain["seen"]:
-            made.seen[tuple(path), side] = dict.fromkeys(ids)
-        return made
-
 
 _COLUMNS = ("policy", "rules", "sides", "covered")
 
@@ -137,39 +112,31 @@ def missing_lines(policy: PolicyCoverage, base: Path) -> Iterator[str]:
         yield f"{key} · {', '.join(sides)}"
 
 
-def below_bound(policies: Sequence[PolicyCoverage], bound: float) -> Iterator[str]:
-    """Yield a sentence for each policy of whose sides less than `bound` percent are covered."""
-    for policy in policies:
-        if policy.percent < bound:
-            share = f"{policy.name}: {_floored(policy.percent)} % of the sides are covered"
-            yield f"{share}, and {bound:g} % are required"
-
-
 def report(policies: Sequence[PolicyCoverage]) -> dict[str, Any]:
     """Return the coverage of the policies as plain values, for a JSON file."""
-    return {"policies": [_policy_report(policy) for policy in policies]}
-
-
-def _policy_report(policy: PolicyCoverage) -> dict[str, Any]:
-    return {
-        "name": policy.name,
-        "file": policy.file,
-        "sides": policy.side_count,
-        "covered": policy.covered_count,
-        "percent": round(policy.percent, 2),
-        "scenarios": list(policy.scenarios),
-        "rules": [
-            {
-                "rule": ".".join(rule.path),
-                "path": list(rule.path),
-                "file": rule.file,
-                "line": rule.line,
-                "value": rule.value,
-                "sides": {side: list(policy.of_side(rule.path, side)) for side in rule.sides},
-            }
-            for rule in policy.rules.values()
-        ],
-    }
+    found = [
+        {
+            "name": policy.name,
+            "file": policy.file,
+            "sides": policy.side_count,
+            "covered": policy.covered_count,
+            "percent": round(policy.percent, 2),
+            "scenarios": list(policy.scenarios),
+            "rules": [
+                {
+                    "rule": ".".join(rule.path),
+                    "path": list(rule.path),
+                    "file": rule.file,
+                    "line": rule.line,
+                    "value": rule.value,
+                    "sides": {side: list(policy.of_side(rule.path, side)) for side in rule.sides},
+                }
+                for rule in policy.rules.values()
+            ],
+        }
+        for policy in policies
+    ]
+    return {"policies": found}
 
 
 def _row(policy: PolicyCoverage) -> tuple[str, ...]:
@@ -220,28 +187,25 @@ class RuleCoverage:
         known.add_rules(observing.rules_of(policy.tree))
         known.add(self._sides(turn, policy, scenario), scenario)
 
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Note which scenarios fail."""
+    def pytest_runtest_logreport(self, report: pytest.TestReport | pytest.CollectReport) -> None:
+        """Note which scenarios fail, and which features are broken."""
         if report.failed:
             self._failed[report.nodeid] = None
 
-    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """Note which features are broken."""
-        if report.failed:
-            self._failed[report.nodeid] = None
+    pytest_collectreport = pytest_runtest_logreport
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: HostObject) -> None:
         """Take over what a process of pytest-xdist has seen."""
         for plain in getattr(node, "workeroutput", {}).get(_OUTPUT, ()):
-            self._merge(PolicyCoverage.of_plain(plain))
+            self._merge(TypeAdapter(PolicyCoverage).validate_python(plain))
 
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> Iterator[None]:
         """Hand over what was seen, or judge it."""
         if self._is_worker:
             output: dict[str, Any] = self._config.workeroutput  # type: ignore[attr-defined]
-            output[_OUTPUT] = [policy.plain() for policy in self._coverage.values()]
+            output[_OUTPUT] = [asdict(policy) for policy in self._coverage.values()]
             return (yield)
         # After pytest-xdist has ended its processes, and before the report is shown.
         outcome = yield
@@ -289,7 +253,11 @@ class RuleCoverage:
         return not (source.path or "").endswith(".feature")
 
     def _below_bound(self) -> Iterator[str]:
-        return below_bound(self._policies, 0 if self._bound is None else self._bound)
+        """Yield a sentence for each policy of whose sides too small a share is covered."""
+        for policy in self._policies:
+            if self._bound is not None and policy.percent < self._bound:
+                share = f"{policy.name}: {_floored(policy.percent)} % of the sides are covered"
+                yield f"{share}, and {self._bound:g} % are required"
 
     def _merge(self, other: PolicyCoverage) -> None:
         known = self._coverage.get(other.file)

@@ -82,6 +82,19 @@ class FilesBelow:
         return WorkingFiles().read(resolved, most_bytes)
 
 
+class DiskWriter:
+    """A `FileWriter` that writes to the disk, and remembers the paths."""
+
+    def __init__(self, paths: list[str]) -> None:
+        self.paths = paths
+
+    def write(self, path: str, text: str) -> None:
+        """Write the text, and make the folders above the file."""
+        self.paths.append(path)
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        Path(path).write_text(text, encoding="utf-8", newline="")
+
+
 FULL = errno.ENOSPC
 FORBIDDEN = errno.EACCES
 _READING = ("r", "rb", "rt")

@@ -1,19 +1,21 @@
 """The public functions that a scenario may call, with its context as their input."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+import copy
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from threading import get_ident
-from typing import Any, Protocol
+from typing import Any
 
 from policyctx import recipes
-from policyctx.compaction.summarizers import Summarizer
+from policyctx.errors import PolicyctxError
+from policyctx.messages.reading import items_of
 from policyctx.policy.nodes import read_yaml
 from policyctx.policy.sources import PolicySource
-from policyctx.testing.contents import Message
 from policyctx.testing.failures import WordingError
-from policyctx.testing.selecting import Returned
+from policyctx.testing.faults import DiskWriter, environment
+from policyctx.testing.selecting import Returned, TurnEvent
+from policyctx.testing.world import World
 
 FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "compact_messages": recipes.compact_messages,
@@ -23,38 +25,6 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "offload_tool_results": recipes.offload_tool_results,
     "offload_tool_results_async": recipes.offload_tool_results_async,
 }
-
-
-class Surroundings(Protocol):
-    """What a scenario has that a function may be given."""
-
-    root: Path
-    work: Path
-    session_id: str | None
-    paths_of_writer: list[str]
-
-    @property
-    def messages(self) -> Sequence[Message]:
-        """The list that the caller holds."""
-        ...
-
-    @property
-    def summarizer(self) -> Summarizer | None:
-        """What writes summaries; None for that of the policy."""
-        ...
-
-
-class DiskWriter:
-    """A `FileWriter` that writes to the disk, and remembers the paths."""
-
-    def __init__(self, paths: list[str]) -> None:
-        self.paths = paths
-
-    def write(self, path: str, text: str) -> None:
-        """Write the text, and make the folders above the file."""
-        self.paths.append(path)
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
-        Path(path).write_text(text, encoding="utf-8", newline="")
 
 
 class AsyncDiskWriter:
@@ -119,41 +89,44 @@ _BY_CALLER: Mapping[str, Mapping[str, Callable[[list[str]], object]]] = {
 }
 
 
-def input_of(name: str, world: Surroundings) -> list[Message]:
-    """Return what a function is given of the context: the newest message, or all of them.
+def call(name: str, options: Mapping[str, str], world: World) -> None:
+    """Call a function with the context, as one event of the scenario.
 
-    Raises `WordingError` for an unknown function, and when there is no message for it.
+    `options` are the arguments that a step gives, as YAML; the folders, the session and the
+    summarizer of the scenario are the defaults. Raises `WordingError` for an unknown function, and
+    when there is no message for it.
     """
     if name not in FUNCTIONS:
         raise WordingError(f"no public function is called {name!r}; there are {_NAMES}")
-    if not _takes_one(name):
-        return list(world.messages)
-    if not world.messages:
+    if _takes_one(name) and not world.messages:
         raise WordingError(f"{name} takes a message; the context has none")
-    return [world.messages[-1]]
+    given = list(world.messages[-1:] if _takes_one(name) else world.messages)
+    before = copy.deepcopy(given)
+    with world.event():
+        try:
+            with environment(world.variables):
+                arguments = {**_defaults(name, world), **_read(options, world)}
+                value = FUNCTIONS[name](given[0] if _takes_one(name) else given, **arguments)
+                returned = Returned(asyncio.run(value) if asyncio.iscoroutine(value) else value)
+        except PolicyctxError as error:
+            turn = TurnEvent("function", given, before, error=error)
+            world.error_is_known = False
+        else:
+            turn = TurnEvent("function", given, before, returned=returned, items=items_of(before))
+            if world.passes_edited_back:
+                earlier = world.messages[: len(world.messages) - len(given)]
+                world.messages = [*earlier, *turn.messages]
+    world.turns.append(turn)
 
 
 _NAMES = ", ".join(FUNCTIONS)
-
-
-def called(
-    name: str, given: list[Message], options: Mapping[str, str], world: Surroundings
-) -> Returned:
-    """Call a function on messages, and return its value.
-
-    `options` are the arguments that a step gives, as YAML; the folders, the session and the
-    summarizer of the scenario are the defaults. Raises what the function raises.
-    """
-    arguments = {**_defaults(name, world), **_read(options, world)}
-    value = FUNCTIONS[name](given[0] if _takes_one(name) else given, **arguments)
-    return Returned(asyncio.run(value) if asyncio.iscoroutine(value) else value)
 
 
 def _takes_one(name: str) -> bool:
     return name.removesuffix("_async") == "offload_tool_result"
 
 
-def _defaults(name: str, world: Surroundings) -> dict[str, Any]:
+def _defaults(name: str, world: World) -> dict[str, Any]:
     folder: dict[str, Any] = {"output_dir": world.root}
     if _takes_one(name):
         return {**folder, "session_id": world.session_id}
@@ -168,7 +141,7 @@ def yaml_values(texts: Mapping[str, str]) -> dict[str, Any]:
     return {name: read_yaml(PolicySource(name, text)).plain() for name, text in texts.items()}
 
 
-def _read(options: Mapping[str, str], world: Surroundings) -> dict[str, Any]:
+def _read(options: Mapping[str, str], world: World) -> dict[str, Any]:
     found = yaml_values(options)
     for name in found.keys() & _BY_CALLER.keys():
         kind, kinds = found[name], _BY_CALLER[name]

@@ -17,7 +17,7 @@ from policyctx.testing.gherkin import FeatureSource, KnownTags, misspelt_keyword
 from policyctx.testing.step_definitions import Definitions, StepDefinition
 
 if TYPE_CHECKING:
-    from pytest_bdd.gherkin_parser import ExamplesTable, Scenario
+    from pytest_bdd.gherkin_parser import Scenario
     from pytest_bdd.parser import Feature, Step
 
 Problems: TypeAlias = Iterator["Diagnostic"]
@@ -78,7 +78,10 @@ def _outlines(source: FeatureSource) -> Problems:
                 yield source.problem(table.location.line, told, "the outline would run as it is")
             if table.table_header is not None:
                 columns |= {cell.value for cell in table.table_header.cells}
-                yield from _unused(source, table, used)
+                for cell in table.table_header.cells:
+                    if cell.value not in used:
+                        told = f"no step uses the column <{cell.value}>"
+                        yield source.problem(cell.location.line, told)
         is_outline = bool(scenario.examples) or "outline" in scenario.keyword.lower()
         missing = sorted(used - columns) if is_outline else []
         if missing:
@@ -87,14 +90,6 @@ def _outlines(source: FeatureSource) -> Problems:
             yield source.problem(_line_of(scenario, f"<{missing[0]}>"), told, hint)
         elif is_outline and not scenario.examples:
             yield source.problem(scenario.location.line, "the outline has no Examples")
-
-
-def _unused(source: FeatureSource, table: ExamplesTable, used: set[str]) -> Problems:
-    header = table.table_header
-    for cell in header.cells if header else ():
-        if cell.value not in used:
-            told = f"no step uses the column <{cell.value}>"
-            yield source.problem(cell.location.line, told)
 
 
 def _text(scenario: Scenario) -> str:

@@ -8,23 +8,23 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 import pytest
 from _pytest.runner import runtestprotocol
-from pydantic import BaseModel, ConfigDict, Field, RootModel, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from policyctx.errors import MutationError, present
 from policyctx.policy.lookup import RulePath
 from policyctx.policy.nodes import read_yaml
 from policyctx.policy.sources import read_source
-from policyctx.testing.mutants import Change, Mutant
+from policyctx.testing.mutants import Mutant
 from policyctx.testing.policies import ChangedPolicy, changed_policy
 
 
@@ -36,27 +36,15 @@ class Task:
     policy: ChangedPolicy
     scenarios: tuple[str, ...]
 
-    def plain(self) -> dict[str, Any]:
-        """Return it as plain values, from which `of_plain` makes it anew."""
-        return {
-            "number": self.number,
-            "policy": self.policy.path,
-            "change": self.policy.change.plain(),
-            "scenarios": list(self.scenarios),
-        }
 
-    @classmethod
-    def of_plain(cls, plain: Mapping[str, Any]) -> Task:
-        """Make it from plain values, as JSON hands them over."""
-        changed = ChangedPolicy(plain["policy"], Change.of_plain(plain["change"]))
-        return cls(plain["number"], changed, tuple(plain["scenarios"]))
+_TASKS = TypeAdapter(list[Task])
 
 
 class MutantRuns:
     """Takes the place of pytest's own loop over the tests; `file` holds the tasks, as JSON."""
 
     def __init__(self, file: Path) -> None:
-        self._tasks = [Task.of_plain(t) for t in json.loads(file.read_text(encoding="utf-8"))]
+        self._tasks = _TASKS.validate_json(file.read_bytes())
         self._noticed: Counter[str] = Counter()
 
     @pytest.hookimpl(tryfirst=True)
@@ -97,17 +85,14 @@ class Accepted(BaseModel):
     reason: Annotated[str, Field(min_length=1)]
 
 
-class _List(RootModel[list[Accepted]]):
-    """The whole file."""
-
-
 def accepted(file: Path) -> dict[str, str]:
     """Return the reasons by the mutants that a YAML file lists, as `{mutant, reason}` each.
 
     Raises `PolicyError` for what is not YAML, `MutationError` for any other list.
     """
     try:
-        entries = _List.model_validate(read_yaml(read_source(file, str(file))).plain()).root
+        plain = read_yaml(read_source(file, str(file))).plain()
+        entries = TypeAdapter(list[Accepted]).validate_python(plain)
     except ValidationError as error:
         place = ".".join(map(str, error.errors()[0]["loc"]))
         raise MutationError(
@@ -118,7 +103,6 @@ def accepted(file: Path) -> dict[str, str]:
 
 
 PLUGINS = ("-p", "pytest-bdd", "-p", "policyctx")
-_QUIET = ("-qq",)
 # pytest's exit code where it collected no test.
 _NOTHING_RAN = 5
 
@@ -217,39 +201,34 @@ def judged(
         yield MutantVerdict(mutants[number], counts[number], noticed_by)
 
 
-def _answers(
-    shares: Sequence[Sequence[Task]], paths: Sequence[str]
-) -> Iterator[tuple[int, str | None]]:
+Answer: TypeAlias = tuple[int, str | None]
+"""The number of a mutant, and the first scenario that noticed it."""
+
+
+def _answers(shares: Sequence[Sequence[Task]], paths: Sequence[str]) -> Iterator[Answer]:
     """Run each share in a process of its own; yield the answers as they come."""
-    answers: SimpleQueue[tuple[int, str | None] | _End] = SimpleQueue()
+    answers: SimpleQueue[Answer | Future[None]] = SimpleQueue()
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(len(shares) or 1) as threads:
         for number, share in enumerate(shares):
             file = Path(folder, f"{number}.json")
-            file.write_text(json.dumps([task.plain() for task in share]), encoding="utf-8")
-            threads.submit(_ask, file, paths, answers)
+            file.write_bytes(_TASKS.dump_json([*share]))
+            threads.submit(_ask, file, paths, answers.put).add_done_callback(answers.put)
         running = len(shares)
         while running:
             answer = answers.get()
-            if isinstance(answer, _End):
-                if answer.problem:
-                    raise MutationError(answer.problem)
+            if isinstance(answer, Future):
+                answer.result()
                 running -= 1
             else:
                 yield answer
 
 
-@dataclass(frozen=True, slots=True)
-class _End:
-    """A process has ended: well, or before its time."""
+def _ask(tasks: Path, paths: Sequence[str], put: Callable[[Answer], None]) -> None:
+    """Have a process run these tasks, and put its answers.
 
-    problem: str = ""
-
-
-def _ask(
-    tasks: Path, paths: Sequence[str], answers: SimpleQueue[tuple[int, str | None] | _End]
-) -> None:
-    """Have a process run these tasks, and put its answers into the queue, the end last."""
-    command = [*_pytest(), f"--policyctx-mutants={tasks}", *_QUIET, *_alone(), *paths]
+    Raises `MutationError` when it ends before its time.
+    """
+    command = [*_pytest(), f"--policyctx-mutants={tasks}", "-qq", *_alone(), *paths]
     with (
         tempfile.TemporaryFile("w+", encoding="utf-8") as errors,
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True) as process,  # noqa: S603
@@ -258,18 +237,14 @@ def _ask(
         for line in present(process.stdout):
             try:
                 answer = json.loads(line)
-                answers.put((answer["number"], answer["noticed_by"]))
+                put((answer["number"], answer["noticed_by"]))
             except (ValueError, TypeError, KeyError):
                 # What pytest itself prints is no answer, and may tell why there is none.
                 told.append(line)
-        code = process.wait()
-        errors.seek(0)
-        problem = (
-            f"pytest ended with {code} before every mutant was run:\n{''.join(told)}{errors.read()}"
-            if code
-            else ""
-        )
-    answers.put(_End(problem))
+        if code := process.wait():
+            errors.seek(0)
+            why = f"pytest ended with {code} before every mutant was run"
+            raise MutationError(f"{why}:\n{''.join(told)}{errors.read()}")
 
 
 def _pytest() -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin
@@ -39,20 +39,6 @@ class Change:
     def applied(self, root: Node) -> Node:
         """Return the tree with this change; places stay those of the file."""
         return self._at(root, self.path)
-
-    def plain(self) -> dict[str, Any]:
-        """Return it as plain values, from which `of_plain` makes it anew."""
-        return {
-            "path": list(self.path),
-            "action": self.action,
-            "before": self.before,
-            "value": self.value,
-        }
-
-    @classmethod
-    def of_plain(cls, plain: Mapping[str, Any]) -> Change:
-        """Make it from plain values, as JSON hands them over."""
-        return cls(tuple(plain["path"]), plain["action"], plain["before"], plain["value"])
 
     def _at(self, node: Node, path: Path) -> Node:
         first, *rest = path
@@ -217,9 +203,9 @@ def mutants_of(tree: Node) -> Mutants:
 
 
 def _changes(node: Node, path: Path, annotation: PlainValue) -> Iterator[Change]:
-    if path[-1:] and path[-1] in _NAMES and not _is_user_named(path):
-        return
-    if path in _REPLACED:
+    # A type or tool may be called anything.
+    is_name = bool(path) and path[-1] in _NAMES and path[:-1] not in {("items",), ("tools",)}
+    if is_name or path in _REPLACED:
         return
     yield from _removals(node, path)
     if isinstance(node.value, dict):
@@ -227,7 +213,7 @@ def _changes(node: Node, path: Path, annotation: PlainValue) -> Iterator[Change]
     elif isinstance(node.value, list):
         parts = list(enumerate(node.value))
     else:
-        if not _is_entry(path):
+        if not isinstance(path[-1], int):  # an entry of a list is taken out
             for value in neighbours(node.value, annotation):
                 yield Change(path, "set", node.value, value)
         return
@@ -248,16 +234,6 @@ def _removals(node: Node, path: Path) -> Iterator[Change]:
             yield Change(path, "remove", node.value)
         case ("steps", int(), "when", *_, comparison) if comparison in COMPARISONS:
             yield Change(path, "rename", node.value, _NEIGHBOURS[str(comparison)])
-
-
-def _is_entry(path: Path) -> bool:
-    """Is it one of the names of a list; those are taken out."""
-    return isinstance(path[-1], int)
-
-
-def _is_user_named(path: Path) -> bool:
-    """Is the last part the name of a type or tool, which may be called anything."""
-    return path[:-1] in {("items",), ("tools",)}
 
 
 def _mutant(tree: Node, change: Change) -> Mutant:

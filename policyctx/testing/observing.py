@@ -400,7 +400,8 @@ class _StepSides:
             yield from self._passed_over(item)
             return
         is_taken = position in self._new
-        if verdict.taken and not is_taken and self._arrived_before(position):
+        is_skipped = self._step.on == "arrival" and position not in self._left
+        if verdict.taken and not is_taken and is_skipped:  # it has been here for a while
             return
         yield from self._selected(item)
         if is_taken and position in self._before:
@@ -410,15 +411,11 @@ class _StepSides:
         treatment = self._candidates.treatment(position)
         if verdict.taken:
             yield from self._ready(item, treatment)
-            split = self._candidates.split_by(position, self._plan.at, self._plan.fates.get)
+            split = self._candidates.recency.split_by(position, self._plan.at, self._plan.fates.get)
             if split is not None:
                 yield (*split, "batches"), "split"
         else:
             yield from self._stays(position, item, verdict)
-
-    def _arrived_before(self, position: int) -> bool:
-        """Is it skipped by a step on arrival because it has been here for a while."""
-        return self._step.on == "arrival" and position not in self._left
 
     def _passed_over(self, item: Item) -> Iterator[Side]:
         """A step that names no types does not select what may not be offloaded."""
@@ -458,7 +455,7 @@ class _StepSides:
         if code in _RECENT:
             if not self._candidates.stays_when_old(position):
                 yield verdict.rule, "recent"
-                if self._candidates.is_recent_by_candidates(position, self._plan.at):
+                if self._candidates.recency.is_recent_by_candidates(position, self._plan.at):
                     yield (*verdict.rule, "of"), "older"
                 if code == "batch_recent":
                     yield (*verdict.rule, "batches"), "together"

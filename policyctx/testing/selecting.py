@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, Literal
 
-from policyctx.compaction.assembly import CompactStats
 from policyctx.definitions.actions import BY_STATE, Action
 from policyctx.definitions.items import BUILT_IN_TYPES, Item, PlainValue
 from policyctx.errors import PolicyctxError, nearest
@@ -41,70 +40,18 @@ from policyctx.turns.sources import position_of
 class Returned:
     """The value that a public function returned, under the names that `Result` has.
 
-    Each property raises `WordingError` when the value has nothing of the kind.
+    A single message or file is a list of one. Raises `WordingError` for a name that the value does
+    not have.
     """
 
     value: OffloadResults | OffloadResult | CompactResult
 
-    @property
-    def messages(self) -> Sequence[Message]:
-        """The messages of the value; a single message is a list of one."""
-        value = self.value
-        return [value.message] if isinstance(value, OffloadResult) else value.messages
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        """Absolute paths, in the order of the value."""
-        if isinstance(self.value, CompactResult):
-            raise self._without("files")
-        return (self.value.file,) if isinstance(self.value, OffloadResult) else self.value.files
-
-    @property
-    def offloaded_count(self) -> int:
-        """How many results were offloaded."""
-        if isinstance(self.value, OffloadResults):
-            return self.value.offloaded_count
-        raise self._without("offloaded_count")
-
-    @property
-    def freed_chars(self) -> int:
-        """Characters freed, as the function defines them."""
-        if isinstance(self.value, CompactResult):
-            raise self._without("freed_chars")
-        return self.value.freed_chars
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """The warnings of a compaction."""
-        return self._compaction("warnings").warnings
-
-    @property
-    def compacted(self) -> bool:
-        """Whether history was replaced by a summary."""
-        return self._compaction("compacted").compacted
-
-    @property
-    def summary(self) -> str:
-        """What stands for the messages that were replaced."""
-        return self._compaction("summary").summary
-
-    @property
-    def archive(self) -> str | None:
-        """Absolute path of the file with the replaced messages."""
-        return self._compaction("archive").archive
-
-    @property
-    def stats(self) -> CompactStats:
-        """The numbers of a compaction."""
-        return self._compaction("stats").stats
-
-    def _compaction(self, name: str) -> CompactResult:
-        if isinstance(self.value, CompactResult):
-            return self.value
-        raise self._without(name)
-
-    def _without(self, name: str) -> WordingError:
-        return WordingError(f"{type(self.value).__name__} has no `{name}`")
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - what the value has
+        if isinstance(self.value, OffloadResult) and name in {"messages", "files"}:
+            return [getattr(self.value, name.removesuffix("s"))]
+        if not hasattr(self.value, name):
+            raise WordingError(f"{type(self.value).__name__} has no `{name}`")
+        return getattr(self.value, name)
 
 
 @dataclass(frozen=True, slots=True)

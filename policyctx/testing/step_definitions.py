@@ -11,7 +11,7 @@ import math
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cached_property, lru_cache
@@ -40,7 +40,9 @@ class StepSentence(StepParser):
         super().__init__(template)
         self.examples = examples
         self._regex = re.compile(_pattern(template) + ":?")
-        self._converters = {m["name"]: _kind(m["kind"]) for m in _tokens(template) if m["name"]}
+        self._converters = {
+            m["name"]: _kind(m["kind"]) for m in _TOKEN.finditer(template) if m["name"]
+        }
 
     def is_matching(self, name: str) -> bool:
         """Does the step say this."""
@@ -58,10 +60,6 @@ class StepSentence(StepParser):
         }
 
 
-def _tokens(template: str) -> Iterator[re.Match[str]]:
-    return _TOKEN.finditer(template)
-
-
 def _kind(name: str) -> Kind:
     """The kind after `:`; the words after `=` are a kind of their own."""
     sign, words = name[0], name[1:]
@@ -73,7 +71,7 @@ def _kind(name: str) -> Kind:
 def _pattern(template: str) -> str:
     """The regular expression of a template."""
     groups: list[tuple[list[str], bool]] = [([], False)]
-    for token in _tokens(template):
+    for token in _TOKEN.finditer(template):
         parts, has_choice = groups[-1]
         if token["sign"] == "(":
             groups.append(([], False))
@@ -114,28 +112,39 @@ _FIXTURE = f"{StepNamePrefix.step_def.value}_policyctx"
 
 
 def given(sentence: str, *examples: str) -> Callable[[Function], Function]:
-    """Define a Given; the function's docstring is what the page says of it."""
-    return _defined("given", sentence, examples)
+    """Define a Given; the function's docstring is what the page says of it.
+
+    Without examples the sentence is one.
+    """
+    return _defined(("given",), sentence, examples)
 
 
 def when(sentence: str, *examples: str) -> Callable[[Function], Function]:
     """Define a When; see `given`."""
-    return _defined("when", sentence, examples)
+    return _defined(("when",), sentence, examples)
 
 
 def then(sentence: str, *examples: str) -> Callable[[Function], Function]:
     """Define a Then; see `given`."""
-    return _defined("then", sentence, examples)
+    return _defined(("then",), sentence, examples)
+
+
+def given_or_when(sentence: str, *examples: str) -> Callable[[Function], Function]:
+    """Define a step that is a Given as well as a When; see `given`."""
+    return _defined(("when", "given"), sentence, examples)
 
 
 def _defined(
-    type_: StepType, sentence: str, examples: tuple[str, ...]
+    types: Sequence[StepType], sentence: str, examples: tuple[str, ...]
 ) -> Callable[[Function], Function]:
+    shown = examples or (sentence,)
+
     def define(function: Function) -> Function:
         meaning = " ".join((function.__doc__ or "").split())
         room = function.__module__.rpartition(".")[2]
-        LIBRARY.append(Definition(type_, sentence, examples, meaning, room, function))
-        _register(function, StepFunctionContext(type_, function, StepSentence(sentence, examples)))
+        for type_ in types:
+            LIBRARY.append(Definition(type_, sentence, shown, meaning, room, function))
+            _register(function, StepFunctionContext(type_, function, StepSentence(sentence, shown)))
         return function
 
     return define
@@ -318,13 +327,10 @@ def visible_definitions(node: pytest.Collector) -> Definitions:
         for fixture in getfixturedefs(manager, name, node) or ():
             context = step_function_context_registry.get(fixture.func)
             if context is not None:
-                rank = (_depth(fixture.baseid), not _is_shipped(context.step_func))
+                depth = len(Path(fixture.baseid).parts) if fixture.baseid else 0
+                rank = (depth, not _is_shipped(context.step_func))
                 found.append(StepDefinition(context.type, context.parser, context.step_func, rank))
     return Definitions(found)
-
-
-def _depth(base: str) -> int:
-    return len(Path(base).parts) if base else 0
 
 
 def _is_shipped(function: Callable[..., object]) -> bool:

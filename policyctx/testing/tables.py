@@ -1,11 +1,19 @@
 """Messages written as a table, one row for each message or block."""
 
+import copy
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from policyctx.testing.contents import Message, MessageBuilder, ToolResult, filler, filler_blocks
+from policyctx.testing.contents import (
+    Message,
+    MessageBuilder,
+    Shape,
+    ToolResult,
+    filler,
+    filler_blocks,
+)
 from policyctx.testing.failures import WordingError
 from policyctx.testing.kinds import KINDS, Size, size, unquoted
 
@@ -44,6 +52,26 @@ _PICTURE = (
     "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAD8G+y4AAFJyw/RAAAAAElF"
     "TkSuQmCC"
 )
+
+_IMAGE_URL = f"data:image/png;base64,{_PICTURE}"
+_DOCUMENT_URL = f"data:application/pdf;base64,{_PICTURE}"
+_MEDIA: Mapping[Shape, Mapping[str, dict[str, Any]]] = {
+    "Anthropic": {
+        kind: {
+            "type": kind,
+            "source": {"type": "base64", "media_type": media_type, "data": _PICTURE},
+        }
+        for kind, media_type in (("image", "image/png"), ("document", "application/pdf"))
+    },
+    "OpenAI": {
+        "image": {"type": "image_url", "image_url": {"url": _IMAGE_URL}},
+        "document": {"type": "file", "file": {"file_data": _DOCUMENT_URL}},
+    },
+    "OpenAI Responses": {
+        "image": {"type": "input_image", "image_url": _IMAGE_URL},
+        "document": {"type": "input_file", "file_data": _DOCUMENT_URL},
+    },
+}
 
 
 def rows_of(table: Sequence[Sequence[object]]) -> list[dict[str, str]]:
@@ -165,27 +193,10 @@ class _Writer:
             return {"type": text_type, "text": _text(row, self.conversation)}
         if kind == "thinking" and self.conversation.shape != "OpenAI":
             return self.conversation.thinking(_text(row, self.conversation))
-        if self.conversation.has_items:
-            return _input_medium(kind)
-        if self.conversation.shape == "OpenAI":
-            return _openai_medium(kind)
-        media_type = "image/png" if kind == "image" else "application/pdf"
-        source = {"type": "base64", "media_type": media_type, "data": _PICTURE}
-        return {"type": kind, "source": source}
-
-
-def _input_medium(kind: str) -> dict[str, Any]:
-    if kind == "image":
-        return {"type": "input_image", "image_url": f"data:image/png;base64,{_PICTURE}"}
-    return {"type": "input_file", "file_data": f"data:application/pdf;base64,{_PICTURE}"}
-
-
-def _openai_medium(kind: str) -> dict[str, Any]:
-    if kind == "image":
-        return {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{_PICTURE}"}}
-    if kind == "document":
-        return {"type": "file", "file": {"file_data": f"data:application/pdf;base64,{_PICTURE}"}}
-    raise WordingError(f"the OpenAI shape has no {kind} block")
+        media = _MEDIA[self.conversation.shape]
+        if kind not in media:
+            raise WordingError(f"the {self.conversation.shape} shape has no {kind} block")
+        return copy.deepcopy(media[kind])
 
 
 def _kind(row: dict[str, str]) -> tuple[str, str]:

@@ -4,7 +4,7 @@ import copy
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, chdir, contextmanager, nullcontext, suppress
+from contextlib import ExitStack, chdir, contextmanager, suppress
 from functools import partial
 from itertools import zip_longest
 from pathlib import Path
@@ -15,7 +15,6 @@ from policyctx.definitions.items import Path as ItemPath
 from policyctx.definitions.items import PlainValue
 from policyctx.errors import PolicyctxError, PolicyError
 from policyctx.messages.markers import unmarked
-from policyctx.messages.reading import items_of
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.decisions import Decision
 from policyctx.planning.plan import Plan
@@ -27,14 +26,13 @@ from policyctx.store.filesystem import ContextFileSystem
 from policyctx.testing.contents import Message, MessageBuilder, Pieces, filler, parts_of
 from policyctx.testing.failures import OutcomeError, WordingError
 from policyctx.testing.faults import (
+    DiskWriter,
     FilesBelow,
     ScriptedSummarizer,
-    environment,
     home_directory,
     passing_time,
     refusing_writes,
 )
-from policyctx.testing.functions import DiskWriter, called, input_of
 from policyctx.testing.kinds import Size
 from policyctx.testing.policies import compiled
 from policyctx.testing.selecting import Fate, Returned, Selection, TurnEvent, selection, value_at
@@ -255,25 +253,6 @@ class World:
                 self.apply()
             self.add([self.conversation.message("assistant", "done")])
 
-    def call(self, name: str, options: Mapping[str, str]) -> None:
-        """Call a public function with the context; `options` are its arguments, as YAML."""
-        given = input_of(name, self)
-        before = copy.deepcopy(given)
-        with self._event():
-            try:
-                with environment(self.variables):
-                    returned = called(name, given, options, self)
-            except PolicyctxError as error:
-                turn = TurnEvent("function", given, before, error=error)
-                self.error_is_known = False
-            else:
-                items = items_of(before)
-                turn = TurnEvent("function", given, before, returned=returned, items=items)
-                if self.passes_edited_back:
-                    earlier = self.messages[: len(self.messages) - len(given)]
-                    self.messages = [*earlier, *turn.messages]
-        self.turns.append(turn)
-
     def set_system(self, size: Size) -> None:
         """Send a system prompt of this size beside the messages."""
         self.system = filler(size, self.conversation.serial())
@@ -287,7 +266,7 @@ class World:
         """Carry out one event: the one place where policies run, and every plan is seen."""
         before = copy.deepcopy(given)
         try:
-            with self._event():
+            with self.event():
                 done = act(self.session)
         except PolicyctxError as error:
             turn = TurnEvent(kind, given, before, error=error)
@@ -302,13 +281,16 @@ class World:
         return turn
 
     @contextmanager
-    def _event(self) -> Iterator[None]:
+    def event(self) -> Iterator[None]:
         """Let something happen, on the scenario's disk and by its clock."""
         self.require_no_error()
         self.begin()
         self.waits = []
         self.tries_before = 0 if self.summarizer is None else len(self.summarizer.requests)
-        with self._disk(), passing_time(self._let_pass):
+        with ExitStack() as stack:
+            if self.refusal is not None:
+                stack.enter_context(refusing_writes(self.root.absolute(), self.refusal))
+            stack.enter_context(passing_time(self._let_pass))
             yield
 
     def begin(self) -> None:
@@ -320,11 +302,6 @@ class World:
     def _let_pass(self, seconds: float) -> None:
         self.seconds_passed += seconds
         self.waits.append(seconds)
-
-    def _disk(self) -> AbstractContextManager[None]:
-        if self.refusal is None:
-            return nullcontext()
-        return refusing_writes(self.root.absolute(), self.refusal)
 
     def require_no_error(self) -> None:
         """Raise `OutcomeError` when the last event failed and no step has said that it does."""
@@ -458,7 +435,11 @@ class World:
     @property
     def written(self) -> list[str]:
         """The files of items that the scenario's events have made."""
-        return [path for path in self.all_written if not _is_state(path)]
+        return [
+            path
+            for path in self.all_written
+            if path != _INDEX and not path.startswith(f"{_STATE_FOLDER}/")
+        ]
 
 
 def _path_now(fate: Fate) -> ItemPath:
@@ -494,7 +475,3 @@ def _whole(message: Message, fate: Fate) -> PlainValue:
 
 def _arrival(message: Message, call: Message | None, session: Session) -> Result:
     return session.on_tool_result(message, call=call)
-
-
-def _is_state(path: str) -> bool:
-    return path == _INDEX or path.startswith(f"{_STATE_FOLDER}/")

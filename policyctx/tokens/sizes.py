@@ -444,11 +444,6 @@ def request_tokens(
     return total(_request_parts(pieces, tools, model), counter)
 
 
-def piece_tokens(counter: CountsTokens, pieces: Iterable[Piece], model: ProviderModel) -> int:
-    """Return what these pieces add to a request; the request's own parts are not included."""
-    return total(_parts(pieces, model), counter)
-
-
 def _request_parts(pieces: Iterable[Piece], tools: object, model: ProviderModel) -> Iterator[Part]:
     yield model.request
     yield from _parts(pieces, model)

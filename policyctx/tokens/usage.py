@@ -41,6 +41,13 @@ class Usage:
     tier: str = field(default="", compare=False, kw_only=True)
     """`priority`, `batch` and the like, where the call was billed at other than standard prices."""
 
+    @classmethod
+    def of_whole(cls, whole: int, read: int, written: int, output: int) -> Usage:
+        """Return the usage of a prompt whose tokens include those that the cache gave and took."""
+        read = min(read, whole)
+        written = min(written, whole - read)
+        return cls(whole - read - written, read, written, output)
+
     @property
     def write_ttl(self) -> int | None:
         """Seconds that the end of what was written stays cached; None if nobody knows.
@@ -173,21 +180,17 @@ def _with_cached_inside(
         next((n for at in places for key in keys if (n := _tokens(at, key))), 0)
         for keys in (_READ, _WRITTEN)
     )
-    read = min(read, whole)
-    written = min(written, whole - read)
     out = sum(_tokens(fields, key) for key in output)
-    return Usage(whole - read - written, read, written, out, _for_an_hour(fields, written))
+    found = Usage.of_whole(whole, read, written, out)
+    return replace(found, cache_write_1h=_for_an_hour(fields, found.cache_write))
 
 
 def _of_bedrock(fields: Mapping[str, Any]) -> Usage:
     """Return the usage of Bedrock's form; some clients count the cache in the input."""
     given, output = _tokens(fields, "inputTokens"), _tokens(fields, "outputTokens")
     read, written = (_tokens(fields, f"cache{what}InputTokens") for what in ("Read", "Write"))
-    if given + output == fields.get("totalTokens"):
-        read = min(read, given)
-        written = min(written, given - read)
-        given -= read + written
-    return Usage(given, read, written, output)
+    is_whole = given + output == fields.get("totalTokens")
+    return (Usage.of_whole if is_whole else Usage)(given, read, written, output)
 
 
 def _fields(usage: object) -> Mapping[str, Any]:

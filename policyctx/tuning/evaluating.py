@@ -8,10 +8,10 @@ The sessions of a study are the recordings that have prices under the incumbent.
 import threading
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import PurePath
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
 from policyctx.errors import PolicyctxError, PolicyError, ReplayError
 from policyctx.messages.reading import items_of
@@ -19,7 +19,7 @@ from policyctx.planning.compiled import OffloadPolicy
 from policyctx.policy.loading import loaded
 from policyctx.policy.sources import made_source
 from policyctx.replay.common import Common
-from policyctx.replay.executing.executor import Executor, Here, Job, LostJob
+from policyctx.replay.executing import Executor, Here, Job, LostJob
 from policyctx.replay.places import RecordingOrigin, WorkPart
 from policyctx.replay.recording import Recording
 from policyctx.replay.running import FailedRecording, LoadedPolicy, compiled
@@ -29,36 +29,26 @@ from policyctx.tuning.outcomes import SessionOutcome, Unpriced, outcome_of
 
 @dataclass(frozen=True, slots=True)
 class TunedSession:
-    """A recording of the study."""
+    """What a study asks of a recording beside its replays."""
 
-    number: int
-    """Its place among the sessions of the study."""
     name: str
     path: str
     format: str
     project: str
     calls: int
     tools: frozenset[str]
+    number: int = 0
+    """Its place among the recordings of the study."""
 
 
 class Progress(Protocol):
-    """Who is told how far the work is; sizes are model calls to replay."""
+    """Shows how far the work is; sizes are model calls to replay."""
 
     def begin(self, calls: int) -> None:
         """Hear how much work a batch is."""
 
     def advance(self, calls: int) -> None:
         """Hear how much of it was done."""
-
-
-class Silent:
-    """Takes no notice."""
-
-    def begin(self, calls: int) -> None:
-        """Do nothing."""
-
-    def advance(self, calls: int) -> None:
-        """Do nothing."""
 
 
 class Trial(NamedTuple):
@@ -102,7 +92,7 @@ class Bundle:
     @property
     def key(self) -> tuple[str, int, int]:
         """What tells it from the other bundles of a study."""
-        return str(self.part.file.path), self.part.start, self.indices[0]
+        return str(self.part.file.path), self.part.number, self.indices[0]
 
     @property
     def bytes(self) -> int:
@@ -187,7 +177,7 @@ class Evaluator:
         self._origins = [*origins]
         self._executor = executor or Here()
         self._prices: PricesOf = prices
-        self._progress: Progress = progress or Silent()
+        self._progress = progress
         self.replays = 0
         """How many sessions were replayed so far, each under one policy."""
         self._bundles = _bundles(self._origins, self._calls, self._executor.workers)
@@ -204,17 +194,25 @@ class Evaluator:
             for digest in texts
             if (task := Trial(digest, number)) not in self._known
         ]
-        self._progress.begin(sum(self._calls[task.session] for task in missing))
+        if self._progress is not None:
+            self._progress.begin(sum(self._calls[task.session] for task in missing))
         asked = {task.digest for task in missing}
-        tried_ = {key: LoadedPolicy(compiled_text(texts[key])) for key in texts if key in asked}
-        jobs = [self._job(task, tried_[task.digest]) for task in missing]
+        loaded_policies = {
+            key: LoadedPolicy(compiled_text(texts[key])) for key in texts if key in asked
+        }
+        jobs = []
+        for task in missing:
+            bundle, index = self._bundles[task.session], self._origins[task.session].index
+            trial = _Trial(task, loaded_policies[task.digest], bundle, index, self._prices)
+            jobs.append(Job(trial, bundle.key))
         for job, outcome in self._executor.results(_found, jobs):
             if isinstance(outcome, LostJob):
                 raise ReplayError(f"{outcome.why}; try fewer --jobs")
             task = job.argument.task
             self._known[task] = outcome
             self.replays += 1
-            self._progress.advance(self._calls[task.session])
+            if self._progress is not None:
+                self._progress.advance(self._calls[task.session])
 
     def outcome(self, digest: str, session: int) -> Found:
         """Return a known outcome; raises `KeyError` for what was not evaluated."""
@@ -224,11 +222,6 @@ class Evaluator:
         """Return whether a policy was evaluated in each of the sessions."""
         return all(Trial(digest, session) in self._known for session in sessions)
 
-    def _job(self, task: Trial, policy: LoadedPolicy) -> Job[_Trial]:
-        bundle = self._bundles[task.session]
-        index = self._origins[task.session].index
-        return Job(_Trial(task, policy, bundle, index, self._prices), bundle.key)
-
 
 def _bundles(
     origins: Sequence[RecordingOrigin], calls: Sequence[int], workers: int
@@ -236,26 +229,29 @@ def _bundles(
     """Return the bundle of each session: those of a part in one for each worker, alike in calls."""
     by_part: dict[tuple[str, int], list[int]] = {}
     for number, origin in enumerate(origins):
-        key = str(origin.part.file.path), origin.part.start
+        key = str(origin.part.file.path), origin.part.number
         by_part.setdefault(key, []).append(number)
     found: dict[int, Bundle] = {}
     for numbers in by_part.values():
-        for share in _shares({number: calls[number] for number in numbers}, workers):
+        for share in balanced({number: 1 + calls[number] for number in numbers}, workers):
             part = origins[share[0]].part
             bundle = Bundle(part, tuple(sorted(origins[number].index for number in share)))
             found |= dict.fromkeys(share, bundle)
     return [found[number] for number in range(len(origins))]
 
 
-def _shares(calls: dict[int, int], workers: int) -> list[list[int]]:
-    """Share the numbers of sessions so that each share has about as many calls."""
-    shares: list[list[int]] = [[] for _ in range(max(1, min(workers, len(calls))))]
-    loads = [0] * len(shares)
-    for number in sorted(calls, key=lambda number: (-calls[number], number)):
+K = TypeVar("K")
+
+
+def balanced(sizes: Mapping[K, int], count: int) -> list[list[K]]:
+    """Return the keys in so many groups of about the same size, no more groups than keys."""
+    groups: list[list[K]] = [[] for _ in range(min(count, len(sizes)))]
+    loads = [0] * len(groups)
+    for key in sorted(sizes, key=lambda key: -sizes[key]):
         least = loads.index(min(loads))
-        shares[least].append(number)
-        loads[least] += max(1, calls[number])
-    return shares
+        groups[least].append(key)
+        loads[least] += sizes[key]
+    return groups
 
 
 def tried(text: str) -> Tried | None:
@@ -295,31 +291,7 @@ def project_of(recording: Recording, path: str, by: ProjectBy = ProjectBy.RECORD
     return str(folder / start) if start and separator else str(folder)
 
 
-@dataclass(frozen=True, slots=True)
-class Read:
-    """What a study asks of a recording beside its replays."""
-
-    name: str
-    format: str
-    calls: int
-    path: str
-    project: str
-    tools: frozenset[str]
-
-    def session(self, number: int) -> TunedSession:
-        """Return it as a session of a study."""
-        return TunedSession(
-            number=number,
-            name=self.name,
-            path=self.path,
-            format=self.format,
-            project=self.project,
-            calls=self.calls,
-            tools=self.tools,
-        )
-
-
-def read(recording: Recording, path: str, *, by: ProjectBy) -> Read:
+def read(recording: Recording, path: str, *, by: ProjectBy) -> TunedSession:
     """Return what a study asks of a recording of the file at `path`; work of `worked`."""
     tools = {
         item.tool
@@ -327,14 +299,9 @@ def read(recording: Recording, path: str, *, by: ProjectBy) -> Read:
         for item in items_of(call.new)
         if item.kind == "tool_call" and item.tool is not None
     }
-    return Read(
-        name=recording.name,
-        format=recording.format,
-        calls=len(recording.calls),
-        path=path,
-        project=project_of(recording, path, by),
-        tools=frozenset(tools),
-    )
+    project = project_of(recording, path, by)
+    calls = len(recording.calls)
+    return TunedSession(recording.name, path, recording.format, project, calls, frozenset(tools))
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,7 +318,7 @@ class Priced:
     """Sessions without prices."""
 
 
-def priced(recordings: Sequence[Read], evaluator: Evaluator, incumbent: Tried) -> Priced:
+def priced(recordings: Sequence[TunedSession], evaluator: Evaluator, incumbent: Tried) -> Priced:
     """Replay every recording under the incumbent, and take those that have prices."""
     numbers = range(len(recordings))
     evaluator.evaluate([incumbent], numbers)
@@ -367,5 +334,5 @@ def priced(recordings: Sequence[Read], evaluator: Evaluator, incumbent: Tried) -
             without_price += 1
             unpriced.update(outcome.models)
         else:
-            sessions.append(one.session(number))
+            sessions.append(replace(one, number=number))
     return Priced(tuple(sessions), tuple(failures), dict(unpriced), without_price)

@@ -3,12 +3,12 @@
 import math
 import random
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, TypeAlias
 
-from policyctx.tuning.evaluating import TunedSession
+from policyctx.tuning.evaluating import TunedSession, balanced
 from policyctx.tuning.outcomes import SessionOutcome, layers, standard_error, sums
 from policyctx.tuning.settings import Setting, Space, Value
 
@@ -118,17 +118,12 @@ def chosen(candidates: Sequence[Candidate], projects: Sequence[str]) -> Candidat
     return min(as_good, key=lambda one: (one.setting.changes, *one.point, str(one.setting)))
 
 
-class Outcomes(Protocol):
-    """Where a search gets its outcomes."""
-
-    def of(
-        self, settings: Sequence[Setting], sessions: Sequence[int]
-    ) -> Mapping[Setting, tuple[SessionOutcome, ...]]:
-        """Return the outcomes in these sessions, in their order.
-
-        A setting that is not a valid policy, or fails in a session, is left out, and one of several
-        that make the same policy stands for all.
-        """
+# The outcomes of settings in sessions of these numbers, in their order. A setting that is not a
+# valid policy, or fails in a session, is left out, and one of several that make the same policy
+# stands for all.
+Outcomes: TypeAlias = Callable[
+    [Sequence[Setting], Sequence[int]], Mapping[Setting, tuple[SessionOutcome, ...]]
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +195,7 @@ class Search:
 
         The first of them is the incumbent, which stays whatever it violates.
         """
-        outcomes = self.outcomes.of([Setting(), *settings], sessions)
+        outcomes = self.outcomes([Setting(), *settings], sessions)
         incumbent = Candidate(Setting(), outcomes[Setting()])
         others = [Candidate(s, o) for s, o in outcomes.items() if s != Setting()]
         valid = [one for one in others if not violated(one, incumbent, self.constraints)]
@@ -281,16 +276,10 @@ def folds(sessions: Sequence[TunedSession], count: int, *, seed: int) -> list[St
     projects = [*by_project]  # by their first sessions; a name may be a path of this machine
     chance.shuffle(projects)
     calls = {name: sum(1 + one.calls for one in by_project[name]) for name in projects}
-    groups: list[list[str]] = [[] for _ in range(min(count, len(projects)))]
-    loads = [0] * len(groups)
-    for project in sorted(projects, key=lambda name: -calls[name]):
-        least = loads.index(min(loads))
-        groups[least].append(project)
-        loads[least] += calls[project]
     return [
         StudyFold(
             tuple(one.number for one in sessions if one.project not in group),
             tuple(one.number for one in sessions if one.project in group),
         )
-        for group in groups
+        for group in balanced(calls, count)
     ]

@@ -188,7 +188,7 @@ class Study:
     def of(
         self, settings: Sequence[Setting], sessions: Sequence[int]
     ) -> Mapping[Setting, tuple[SessionOutcome, ...]]:
-        """Return the outcomes of settings; implements `Outcomes` for the search."""
+        """Return the outcomes of settings, as `search.Outcomes` says."""
         by_digest: dict[str, tuple[Setting, Tried]] = {}
         for setting in sorted(settings, key=lambda one: (one.changes, str(one))):
             if (policy := self._policy(setting)) is not None:
@@ -225,7 +225,7 @@ class Study:
         rungs = [search.subset(ordered, share, among=numbers) or numbers for share in shares]
         rungs.append(numbers)
         searched = search.Search(
-            space_for(self._incumbent), self, self._options.constraints, self._options.effort
+            space_for(self._incumbent), self.of, self._options.constraints, self._options.effort
         )
         found = searched.candidates(rungs, tool_rules(one.tools for one in sessions))
         outcomes = self.of([one.setting for one in found], numbers)

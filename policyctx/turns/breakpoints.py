@@ -138,8 +138,8 @@ class Placing:
 
     def _same(self, earlier: Placing) -> Anchors:
         """Return the anchors of another list as far as they are the same items of this one."""
-        before, now = earlier._in, self._in
-        there = (filter(each.is_there, range(len(each.items))) for each in (before, now))
+        there = (filter(one.is_there, range(len(one.items))) for one in (earlier._in, self._in))
+        before, now = earlier._in.identities, self._in.identities
         same: dict[int | None, int] = {
             one: other
             for one, other in zip(*there, strict=False)

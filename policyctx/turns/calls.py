@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from policyctx.compaction.restoration import FileReader
 from policyctx.compaction.summarizers import (
@@ -21,9 +21,9 @@ from policyctx.compaction.summarizers import (
 )
 from policyctx.definitions.items import FileLines, Message
 from policyctx.definitions.names import EXTRACTIVE, NONE
-from policyctx.errors import BrokenMessagesError, InvalidResultError, StoreError
+from policyctx.errors import InvalidResultError, StoreError
+from policyctx.messages.door import Entered, Fault
 from policyctx.messages.reading import listed
-from policyctx.messages.repairing import Fault, Repaired, Repairing
 from policyctx.planning.anchors import Breakpoints
 from policyctx.planning.compact import Replacing
 from policyctx.planning.compiled import OffloadPolicy
@@ -46,21 +46,6 @@ from policyctx.turns.result import Result
 from policyctx.turns.sources import joined, through
 
 
-class _Given(NamedTuple):
-    """A list as it is read, and how it was repaired."""
-
-    messages: Sequence[Message]
-    repaired: Repaired = Repaired()
-
-    def traced(self, result: Result) -> Result:
-        """Return a result with the sources in the list that the caller gave."""
-        if not self.repaired.faults:
-            return result
-        places = (place for place, _ in self.repaired.placed)
-        ranges = joined(None if place is None else range(place, place + 1) for place in places)
-        return replace(result, source_ranges=through(result.source_ranges, ranges))
-
-
 class Calls:
     """The calls of one session; `Session` says what each of them does for its caller."""
 
@@ -81,7 +66,6 @@ class Calls:
         self._summarizers = _summarizers(self._policy) if summarizer is None else {}
         self._reader, self._before_compaction = reader, before_compaction
         self._expects_usage = expects_usage and knowledge.keeps_state
-        self._repairing = Repairing(knowledge.shapes)
         self._repairs: set[Fault] = set()
         """Those that a warning was given of."""
         self._notices = Notices(knowledge.store)
@@ -121,7 +105,7 @@ class Calls:
     ) -> Turn[tuple[KnownList, Plan, Memory]]:
         self._knowledge.note(request)
         memory = yield from self._knowledge.recall()
-        known = self._knowledge.list_of(self._repaired(messages).messages, memory)
+        known = self._knowledge.list_of(self._knowledge.door.let_in(messages).messages, memory)
         facts = self._knowledge.facts(memory, request)
         return known, known.planner.plan(facts, comes_back=known.comes_back), memory
 
@@ -169,7 +153,7 @@ class Calls:
             return None
         memory = yield from self._knowledge.recall()
         keeps = self._knowledge.keeps_state
-        known = self._knowledge.list_of(self._repaired(messages).messages, memory)
+        known = self._knowledge.list_of(self._knowledge.door.let_in(messages).messages, memory)
         facts = self._knowledge.facts(memory, request)
         # A session without state has to decide again what it decided for the list that was refused.
         sent = known.planner.plan(facts, moments=() if keeps else BOTH)
@@ -194,8 +178,8 @@ class Calls:
         """Edit a whole list."""
         self._knowledge.note(request, changed=changed)
         self._knowledge.check_door()
-        repaired = self._repaired(messages, changed=changed)
-        given, messages = messages, repaired.messages
+        entered = self._knowledge.door.let_in(messages, changed=changed)
+        given, messages = messages, entered.messages
         memory = yield from self._knowledge.recall()
         if self._knowledge.stands_alone and request.reads_once:
             known = self._knowledge.list_alone(messages, memory, changed=changed)
@@ -220,8 +204,8 @@ class Calls:
         warnings = (*warnings, *self._notices.fullness(known, result.plan))
         warnings = (*warnings, *self._notices.in_vain(result.plan))
         warnings = (*warnings, *self._notices.lone_answers(known, memory))
-        warnings = (*warnings, *self._news_of(repaired))
-        result = repaired.traced(result)
+        warnings = (*warnings, *self._news_of(entered))
+        result = _traced(result, entered)
         if known.forgets:
             return (yield from self._with_warnings(result, warnings, memory))
         memory.returned(known, given, result.messages)
@@ -244,10 +228,10 @@ class Calls:
         self._knowledge.note(request)
         self._knowledge.check_door()
         memory = yield from self._knowledge.recall()
-        repaired = self._repaired(messages)
-        known = self._knowledge.list_of(repaired.messages, memory)
+        entered = self._knowledge.door.let_in(messages)
+        known = self._knowledge.list_of(entered.messages, memory)
         warnings = yield from self._notices.of_root(known, memory)
-        warnings = (*warnings, *self._news_of(repaired))
+        warnings = (*warnings, *self._news_of(entered))
         facts = replace(self._knowledge.facts(memory, request), attempt=None)
         step = self._policy.step_on_demand(instructions)
         planned = known.planner.plan(facts, moments=(), demanded=step, comes_back=known.comes_back)
@@ -258,29 +242,13 @@ class Calls:
             self._summarizer_for(self._policy.compaction(step).summary.by), _ASKING_NOBODY
         ):
             warnings = (*warnings, "no model makes the summary, so the instructions have no effect")
-        known, result = yield from self._done(planned, known, repaired.messages, memory, request)
+        known, result = yield from self._done(planned, known, entered.messages, memory, request)
         memory.returned(known, messages, result.messages)
-        return (yield from self._with_warnings(repaired.traced(result), warnings, memory))
+        return (yield from self._with_warnings(_traced(result, entered), warnings, memory))
 
-    def _repaired(self, messages: Sequence[Message], *, changed: bool = False) -> _Given:
-        """Return the list that is read: without secrets, and repaired.
-
-        Raises `BrokenMessagesError` under `on_broken: refuse`.
-        """
-        messages = self._knowledge.door.let_in(messages, changed=changed)
-        how = self._policy.policy.on_broken
-        if how == "keep":
-            return _Given(messages)
-        found = self._repairing.repaired(messages, changed=changed)
-        if not found.faults:
-            return _Given(messages)
-        if how == "refuse":
-            raise BrokenMessagesError([fault.problem for fault in found.faults])
-        return _Given(found.messages, found)
-
-    def _news_of(self, given: _Given) -> Iterator[str]:
+    def _news_of(self, entered: Entered) -> Iterator[str]:
         """Yield a warning for each repair, once."""
-        for fault in given.repaired.faults:
+        for fault in entered.faults:
             if fault not in self._repairs:
                 self._repairs.add(fault)
                 yield f"repaired: {fault.problem}; {fault.repair}"
@@ -405,6 +373,14 @@ def _summarizers(policy: OffloadPolicy) -> Mapping[str, Summarizer]:
     steps = (step for step in policy.all_steps if step.action.takes_messages)
     names = {policy.compaction(step).summary.by for step in steps}
     return {by: summarizer_for(by) for by in names.difference(_NEVER_REFUSED)}
+
+
+def _traced(result: Result, entered: Entered) -> Result:
+    """Return a result with the sources in the list that the caller gave."""
+    if not entered.faults:
+        return result
+    ranges = joined(None if place is None else range(place, place + 1) for place in entered.places)
+    return replace(result, source_ranges=through(result.source_ranges, ranges))
 
 
 def _carried_out(

@@ -17,9 +17,9 @@ from policyctx.compaction.summarizers import Summarizer
 from policyctx.definitions.items import Author, Item, Message
 from policyctx.definitions.names import NONE
 from policyctx.errors import StoreError
+from policyctx.messages.door import Door
 from policyctx.messages.editing import SessionRequest
 from policyctx.messages.reading import items_of
-from policyctx.messages.redaction import Door
 from policyctx.messages.shapes.shape import head_of
 from policyctx.messages.validity import new_problems
 from policyctx.planning.compact import Replacing

@@ -81,7 +81,7 @@ class LockedStore:
 
     def records(self) -> list[dict[str, JSON]]:
         """Return every record kept, oldest first."""
-        with self._lock:
+        with self._lock, self._writes.watched(reads=True):
             return self._store.records()
 
 

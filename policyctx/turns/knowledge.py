@@ -14,8 +14,8 @@ from operator import is_
 from policyctx.definitions.items import FileLines, Message
 from policyctx.definitions.names import READ_TOOL, recall_tool
 from policyctx.errors import InputError
+from policyctx.messages.door import Door
 from policyctx.messages.reading import listed
-from policyctx.messages.redaction import Door
 from policyctx.messages.shapes.built_in import Shapes
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.conversation import Conversation
@@ -47,7 +47,7 @@ class Knowledge:
     ) -> None:
         self.policy, self.session_id, self.store = policy, session_id, store
         self.counter, self.clock, self.shapes = counter, clock, shapes
-        self.door = Door(policy.policy.redact, shapes)
+        self.door = Door(policy.policy.redact, policy.policy.on_broken, shapes)
         self.cwd = _working_directory()
         self.request = Request()
         """What requests do not say: the model of the last one that named it."""

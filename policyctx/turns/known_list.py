@@ -187,7 +187,8 @@ class KnownList:
         new = {}
         for message in self._edited:
             if message in differing:
-                new[message] = markers_of(self._dict(message, beginning[message]))
+                given_now = self.conversation.reading.shaped(message, beginning[message])
+                new[message] = markers_of(given_now.message)
             if self.comes_back:
                 given[message] = self.given[message]
             else:
@@ -311,12 +312,8 @@ class KnownList:
         """
         given, after = [*self.given, *more], [*self.left, *more]
         edits = self._edits_by_message(fates)
-        changes = {
-            message: self._edited_as(message, given[message], found)
-            for message, found in edits.items()
-        }
-        for message, new in changes.items():
-            after[message] = new
+        for message, found in edits.items():
+            after[message] = self._edited_as(message, given[message], found)
         restructured = self._restructuring(edits)
         return self._new_problems(given, after, restructured)
 
@@ -341,11 +338,8 @@ class KnownList:
         changes = self._changed(edits)
         restructured = self._restructuring(edits)
         if unchecked := self._unchecked(changes, restructured):
-            after = list(self.left)
-            for message, new in changes.items():
-                after[message] = new
-            problems = self._new_problems(self.given, after, unchecked)
-            if problems:
+            after = self._left_after(changes)
+            if problems := self._new_problems(self.given, after, unchecked):
                 raise InvalidResultError(problems)
         if self.forgets:
             self._checked, self._restructured = changes, restructured
@@ -392,7 +386,8 @@ class KnownList:
         for position in sorted(inside - fates.keys()):
             message = conversation.items[position].message
             if (left := changes.get(message)) is not None:
-                results = (i for i in conversation.items_of(message) if self._is_result(i))
+                inner = conversation.items_of(message)
+                results = (i for i in inner if conversation.items[i].kind == "tool_result")
                 there = [i for i in results if i not in fates or not fates[i].action.leaves_nothing]
                 texts = [
                     item.whole
@@ -401,9 +396,6 @@ class KnownList:
                 ]
                 entries.append(conversation.rewritten(position, texts[there.index(position)]))
         return entries
-
-    def _is_result(self, position: int) -> bool:
-        return self.conversation.items[position].kind == "tool_result"
 
     def content(self, decision: Decision) -> Content:
         """Return the content that the store saves for a decision, and its origin."""
@@ -433,17 +425,12 @@ class KnownList:
         """Return the list to send after these changes, and its sources; see `forgets`."""
         if not changes:
             return self.messages, self.sources
-        after = list(self.left)
         staying = self.conversation.staying.copy()
         for i, new in changes.items():
-            after[i] = new
             if new is None:
                 staying.remove(i)
+        after = self._left_after(changes)
         return [message for message in after if message is not None], staying.sources
-
-    def _dict(self, message: int, given: Message) -> Message:
-        """Return the dict of a message that is an SDK's object; any other message unchanged."""
-        return self.conversation.reading.shaped(message, given).message
 
     def _edited_as(self, message: int, given: Message, edits: Sequence[Edit]) -> Message | None:
         return edited_shaped(self.conversation.reading.shaped(message, given), edits)
@@ -459,10 +446,13 @@ class KnownList:
             changes = {}
         if not (changes or self.edited_positions):
             return self.messages
+        return [message for message in self._left_after(changes) if message is not None]
+
+    def _left_after(self, changes: Mapping[int, Message | None]) -> list[Message | None]:
         after = list(self.left)
-        for message, new in changes.items():
-            after[message] = new
-        return [message for message in after if message is not None]
+        for i, new in changes.items():
+            after[i] = new
+        return after
 
     def _note_markers(self, positions: Iterable[int]) -> None:
         """Note which of these messages have markers."""

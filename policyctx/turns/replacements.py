@@ -23,7 +23,8 @@ from policyctx.messages.reading import Reading, items_of
 from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
 from policyctx.messages.shapes.shape import call_keys, head_of
 from policyctx.planning.compiled import OffloadPolicy
-from policyctx.planning.ledger import Identities, ItemKey, Ledger, Trace
+from policyctx.planning.identities import Identities
+from policyctx.planning.ledger import ItemKey, Ledger, Trace
 from policyctx.planning.placeholders import content_hash
 from policyctx.planning.reapplying import identified, taken_out
 from policyctx.turns.replacement import Places, Replaced, Replacement

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from logging import Logger
 from typing import TYPE_CHECKING
 
-from policyctx.definitions.items import Item
+from policyctx.definitions.items import NEVER_REPLACED, Item
 from policyctx.definitions.tokenizers import TOKENIZERS
 from policyctx.errors import StoreError
 from policyctx.messages.shapes.shape import call_key
@@ -144,42 +144,50 @@ def note(record: Record) -> Turn[None]:
 
 
 class Writes:
-    """The writes of a session to its store: how many failed, and what was said about it."""
+    """How a session's use of its store ends: the writes that failed, and what was said about it."""
 
     def __init__(self) -> None:
         self.failed = 0
         """Number of writes that failed."""
         self.problem = ""
-        """The error of the last write; empty if it succeeded."""
+        """The error because of which nothing is offloaded; empty if there is none."""
         self.said = ""
         """The error that was reported last, without the file; empty if writes worked then."""
         self._kind = ""
+        self._is_of_reading = False
+        """Whether the last error was that the records cannot be read."""
 
     @contextmanager
-    def watched(self, *, completes: bool = True) -> Iterator[None]:
-        """Note how a write ends; one that `completes` what it belongs to shows that writes work."""
+    def watched(self, *, completes: bool = True, reads: bool = False) -> Iterator[None]:
+        """Note how a write ends, or a call that only `reads` the records.
+
+        A write that `completes` what it belongs to shows that writes work.
+        """
         try:
             yield
         except StoreError as error:
-            self.failed += 1
-            self.problem = str(error)
+            self.failed += not reads
+            self.problem, self._is_of_reading = str(error), reads
             self._kind = self.problem.replace(error.path, "")
             raise
-        if completes:
+        if completes and (self._is_of_reading or not reads):
             self.problem = self._kind = ""
 
     def news(self) -> Iterator[str]:
-        """Yield a warning if writes began to fail, fail for another reason, or work again."""
+        """Yield a warning if the store began to fail, fails for another reason, or works again."""
         before, self.said = self.said, self._kind
         if before == self._kind:
             return
-        if self.problem:
-            yield (
-                f"offloading has stopped: {self.problem}; the list is sent whole, except what left"
-                " it before, until a write succeeds"
-            )
-        else:
-            yield "offloading works again: a write to the store has succeeded"
+        reads = self._is_of_reading
+        if not self.problem:
+            what = "its records can be read" if reads else "a write to the store has succeeded"
+            yield f"offloading works again: {what}"
+            return
+        until = "its records can be read" if reads else "a write succeeds"
+        yield (
+            f"offloading has stopped: {self.problem}; the list is sent whole, except what left it"
+            f" before, until {until}"
+        )
 
 
 class Notices:
@@ -200,8 +208,8 @@ class Notices:
         """The models of unknown windows of which a warning was given."""
         self._is_over_window = False
         """Whether the last request was larger than the window, of which a warning was given."""
-        self._newest_user = -1
-        """The newest user message when a request was compared with the window last."""
+        self._compared = 0
+        """The number of messages when a request was compared with the window last."""
         self._is_in_vain = False
         """Whether the last plan made no summary since none helps, of which a warning was given."""
         self._lone: set[object] = set()
@@ -212,7 +220,7 @@ class Notices:
     def fullness(self, known: KnownList, planned: Plan) -> Iterator[str]:
         """Yield a warning if the request of a turn is larger than the window, once until it fits.
 
-        A further user message that is larger than the window by itself gives a warning of its own.
+        A further message that is larger than the window by itself gives a warning of its own.
 
         Nothing is counted where the characters show that the request fits, and no provider is
         asked for a count that the policy does not need.
@@ -237,13 +245,17 @@ class Notices:
                 for one in out
             )
         tokens = facts.correction.corrected(tokens)
-        newest, before = conversation.newest_user, self._newest_user
-        self._newest_user = newest
-        is_further = newest != before and tokens > window and _has(newest, window, known)
-        if tokens > window and (is_further or not self._is_over_window):
-            fates = planned.fates if known.forgets else conversation.fates
+        before, count = self._compared, conversation.reading.message_count
+        self._compared = count
+        if tokens <= window:
+            self._is_over_window = False
+            return
+        fates = planned.fates if known.forgets else conversation.fates
+        further = range(before if before <= count else count - 1, count)
+        left = (_tokens_left(message, conversation, fates) for message in further)
+        if not self._is_over_window or any(one > window for one in left):
             yield _over_window(tokens, window, conversation, fates, facts)
-        self._is_over_window = tokens > window
+        self._is_over_window = True
 
     def _unknown_windows(self, policy: OffloadPolicy, facts: Facts) -> Iterator[str]:
         """Yield a warning, once for each model, if shares are those of a window nobody knows."""
@@ -371,11 +383,11 @@ _REMOTE = frozenset(name for name, one in TOKENIZERS.items() if one.is_remote)
 _OFFLOADED = ("tool_result", "tool_call", "user_message", "assistant_message", "image", "document")
 
 
-def _has(message: int, tokens: int, known: KnownList) -> bool:
-    """Return whether a message has more tokens than this."""
-    conversation = known.conversation
-    own = [conversation.items[i] for i in conversation.items_of(message)]
-    return sum(conversation.facts.tokens_of(own)) > tokens
+def _tokens_left(message: int, conversation: Conversation, fates: Mapping[int, Decision]) -> int:
+    """Return the tokens of the items of a message that no decision has taken."""
+    own = ((i, conversation.items[i]) for i in conversation.items_of(message))
+    left = [item for i, item in own if i not in fates and item.inside is None]
+    return sum(conversation.facts.tokens_of(left))
 
 
 def fullness_ahead(planned: Plan) -> str:
@@ -442,7 +454,7 @@ def _advice(largest: Item, tokens: int, conversation: Conversation) -> str:
             " the message"
         )
     if largest.kind not in _OFFLOADED:
-        return ""
+        return f"; {NEVER_REPLACED[largest.kind]}" if largest.kind in NEVER_REPLACED else ""
     if (kept := _keeping_rule(largest, tokens, conversation)) is not None:
         return f"; `{'.'.join(kept)}` of the policy keeps it"
     if not largest.takes_text:

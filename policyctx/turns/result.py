@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from policyctx.compaction.assembly import SummaryUsage
-from policyctx.definitions.items import Item, Message
+from policyctx.definitions.items import Message
 from policyctx.planning.anchors import Breakpoints
 from policyctx.planning.conversation import Conversation
 from policyctx.planning.ledger import Ledger, LedgerEntry
@@ -123,37 +123,17 @@ def _in_list(
     for position, item in enumerate(conversation.items):
         if position in known:
             yield _left(known[position], root)
-        elif item.inside in known:
-            around = known[item.inside]
-            yield _seen(item, path=_path(around, root), destroyed=True)
-        else:
-            yield _seen(item)
+            continue
+        seen = ContextItem(item.item_id, item.type, item.tool, item.tool_use_id)
+        yield _taken(seen, known[item.inside], root) if item.inside in known else seen
 
 
 def _left(entry: LedgerEntry, root: str) -> ContextItem:
-    path = _path(entry, root)
-    return ContextItem(
-        entry.item_id,
-        entry.item_type,
-        entry.tool,
-        entry.key.tool_use_id,
-        offloaded=path is not None,
-        offload_path=path,
-        destroyed=True,
-    )
+    call_id = entry.key.tool_use_id
+    return _taken(ContextItem(entry.item_id, entry.item_type, entry.tool, call_id), entry, root)
 
 
-def _seen(item: Item, *, path: str | None = None, destroyed: bool = False) -> ContextItem:
-    return ContextItem(
-        item.item_id,
-        item.type,
-        item.tool,
-        item.tool_use_id,
-        offloaded=path is not None,
-        offload_path=path,
-        destroyed=destroyed,
-    )
-
-
-def _path(entry: LedgerEntry, root: str) -> str | None:
-    return None if entry.relative_path is None else f"{root}/{entry.relative_path}"
+def _taken(seen: ContextItem, entry: LedgerEntry, root: str) -> ContextItem:
+    """Return an item that left with the decision of an entry."""
+    path = None if entry.relative_path is None else f"{root}/{entry.relative_path}"
+    return replace(seen, offloaded=path is not None, offload_path=path, destroyed=True)

@@ -52,6 +52,25 @@ def test_every_error_is_shown_with_its_line(wrong: Path) -> None:
     assert run.stderr == "2 errors\n"
 
 
+@pytest.mark.parametrize(
+    ("own", "at", "code"),
+    [
+        ("items: {tool_result: {offload: false}}", "4:32", "PC301"),
+        ("items: {tool_result: {pin: true}}", "4:28", "PC301"),
+        ("model: {context_window: 29000}", "4:25", "PC304"),
+    ],
+)
+def test_a_warning_about_an_inherited_key_is_shown_at_the_line_that_causes_it(
+    own: str, at: str, code: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "own.yaml"
+    path.write_text(f"{HEAD}extends: few-re-reads\n{own}\n", encoding="utf-8")
+    shown = [line for line in policyctx("check", path).stdout.splitlines() if ": PC" in line]
+    assert shown[0].startswith(f"{path}:{at}: {code}: ")
+    assert all("; the inherited line is " in line for line in shown)
+    assert not [line for line in shown if not line.startswith(f"{path}:4:")]
+
+
 def test_a_finding_is_a_warning_and_an_error_with_strict(doubtful: Path) -> None:
     run = policyctx("check", doubtful)
     assert (run.returncode, run.stderr) == (0, "1 warning\n")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from policyctx.cli.progress import Bar, Progressed, gathered, interruptible, tell
-from policyctx.replay.executing.executor import Here
+from policyctx.replay.executing import Here
 from policyctx.replay.places import files
 from policyctx.replay.running import FailedRecording
 from tests.cli.running import policyctx

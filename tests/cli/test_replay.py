@@ -138,6 +138,13 @@ def test_the_csv_option_prints_csv(folder: Path, keep_five: Path) -> None:
     assert int(rows[0]["tokens_with"]) < int(rows[0]["tokens_without"])
 
 
+def test_csv_has_sessions_with_and_without_prices(folder: Path) -> None:
+    priced_session(folder / "a.jsonl")
+    run = policyctx("replay", "small-context", folder, "--csv")
+    rows = list(csv.DictReader(io.StringIO(run.stdout)))
+    assert [row["billed_dollars"] for row in rows] == ["6.0", "", ""]
+
+
 def test_a_policy_that_would_set_no_cache_markers_says_why(tmp_path: Path) -> None:
     call = {"id": "c", "type": "function", "function": {"name": "sh", "arguments": "{}"}}
     chat = [
@@ -223,7 +230,8 @@ def test_the_net_cost_has_a_column_a_table_and_the_sessions_that_it_makes_dearer
         assert f"\n{line}" in shown
 
 
-def test_each_call_has_the_price_of_its_model_on_its_day(tmp_path: Path) -> None:
+def priced_session(path: Path) -> None:
+    """Write a session of one call that wrote 300,000 tokens for an hour on 2026-03-01."""
     usage = {
         "input_tokens": 0,
         "cache_creation_input_tokens": 300_000,
@@ -250,8 +258,12 @@ def test_each_call_has_the_price_of_its_model_on_its_day(tmp_path: Path) -> None
         json.dumps({**one, "sessionId": "s", "timestamp": "2026-03-01T00:00:00Z"})
         for one in records
     ]
-    path = tmp_path / "s.jsonl"
     path.write_text("\n".join(lines), encoding="utf-8")
+
+
+def test_each_call_has_the_price_of_its_model_on_its_day(tmp_path: Path) -> None:
+    path = tmp_path / "s.jsonl"
+    priced_session(path)
     then = policyctx("replay", "small-context", path, "--details").stdout
     # Above 200,000 tokens a write for an hour cost $20 per million until 13 March 2026, then $10.
     assert "prompts   cost $6.00 → $6.00 (0 %)" in then

@@ -1,31 +1,25 @@
-"""What a text lacks of a record of orders, exact values, tasks and files."""
+"""What a text lacks of the user's orders and exact values."""
 
 from __future__ import annotations
 
 import pytest
 
 from policyctx.compaction.assembly import History
-from policyctx.compaction.extractive import ranked_units
-from policyctx.compaction.verification import lacking
+from policyctx.compaction.verification import lacking, units_of
 from policyctx.policy.models.compaction import Summary
-from tests.compaction.extractive.summaries import edited, said
-from tests.conversations import Message, call, results, user
+from tests.compaction.extractive.summaries import said
+from tests.conversations import Message, user
 
-TODO = {"todos": [{"content": "Write the migration of orders", "status": "pending"}]}
 SESSION = [
     user("Never push to main."),
     user("The port is 8081."),
     user("What a day!"),
-    *edited("c1", "src/limits.py"),
-    call("c2", "TodoWrite", TODO),
-    results(("c2", "ok")),
 ]
-COMPLETE = """The user said that main must never be pushed to. Port: 8081.
-Changed: `src/limits.py`. To do: write the migration of the orders."""
+COMPLETE = """The user said that main must never be pushed to. Port: 8081."""
 
 
 def lacked(text: str, *messages: Message) -> list[str]:
-    units = ranked_units(History(messages), Summary())
+    units = units_of(History(messages), Summary())
     return sorted(unit.text.removeprefix("- ") for unit in lacking(text, units))
 
 
@@ -39,18 +33,10 @@ def test_a_text_that_says_everything_lacks_nothing() -> None:
         ("never be", "be", "Never push to main."),
         ("8081", "8082", "The port is 8081."),
         ("8081", "18081", "The port is 8081."),
-        ("src/limits.py", "src/limits.pyi", "src/limits.py: edited"),
-        ("write the migration", "look", "[pending] Write the migration of orders"),
     ],
 )
-def test_an_order_a_value_a_file_and_a_task_that_is_missing_is_named(
-    text: str, instead: str, line: str
-) -> None:
+def test_an_order_and_a_value_that_is_missing_is_named(text: str, instead: str, line: str) -> None:
     assert lacked(COMPLETE.replace(text, instead), *SESSION) == [line]
-
-
-def test_the_state_of_a_task_is_not_compared() -> None:
-    assert lacked("Done: the migration of orders is written, write no more.", *SESSION[4:]) == []
 
 
 def test_two_lines_may_say_an_order_together() -> None:

@@ -189,7 +189,8 @@ def test_a_conversation_over_the_window_is_shortened(server: ChatServer) -> None
 def test_openais_own_endpoint_has_the_newer_name_of_the_limit() -> None:
     with openai.OpenAI(api_key=KEY) as client:
         one = OpenAISummarizer(client)
-        at_openai = one._asked(request_of(), "https://api.openai.com/v1/")
-        elsewhere = one._asked(request_of(), "https://api.openai.com.example/v1")
+        at_openai = one._asked(request_of(), client)
+        other = client.with_options(base_url="https://api.openai.com.example/v1")
+        elsewhere = one._asked(request_of(), other)
     assert "max_completion_tokens" in at_openai
     assert "max_tokens" in elsewhere

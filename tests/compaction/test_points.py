@@ -155,3 +155,9 @@ def test_what_is_carried_has_at_most_its_tokens() -> None:
 
     assert texts(both) == ["Never push to main.", "Never delete a tag."]
     assert texts(both - 1) == ["Never delete a tag."]
+
+
+def test_an_open_task_that_a_text_lacks_is_missing() -> None:
+    history = [call("c1", "TodoWrite", TODO), results(("c1", "ok"))]
+    assert lacked("To do: write the migration of the orders.", *history) == []
+    assert lacked("To do: look at the orders.", *history) == ["Write the migration of orders"]

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 import pytest
 
@@ -10,7 +9,6 @@ from policyctx.compaction.prompt import (
     PromptPart,
     _unlike_a_summary,
     instructions,
-    instructions_in_place,
     parts_of,
     recorded_parts,
     summary_in,
@@ -57,11 +55,10 @@ def test_the_limit_of_words_is_asked_for() -> None:
     assert "at most 77 words" in instructions(Summary.model_validate({"max_words": 77}))
 
 
-@pytest.mark.parametrize("asked", [instructions, instructions_in_place])
-def test_the_summary_is_asked_for_in_the_language_of_the_users_messages(
-    asked: Callable[[Summary], str],
-) -> None:
-    assert "\n- Write in the language of the user's messages; " in asked(Summary())
+@pytest.mark.parametrize("in_place", [False, True])
+def test_the_summary_is_asked_for_in_the_language_of_the_users_messages(in_place: bool) -> None:
+    text = instructions(Summary(), in_place=in_place)
+    assert "\n- Write in the language of the user's messages; " in text
 
 
 def test_each_part_of_a_conversation_names_its_speaker() -> None:
@@ -160,7 +157,7 @@ def test_other_elements_in_a_text_are_unchanged() -> None:
 
 def test_the_instruction_in_place_has_the_same_sections_and_rules() -> None:
     asked = Summary.model_validate({"sections": ["Aims"], "rules": ["Name every file."]})
-    alone, in_place = instructions(asked), instructions_in_place(asked)
+    alone, in_place = instructions(asked), instructions(asked, in_place=True)
     assert "<conversation>" in alone
     assert "<conversation>" not in in_place
     assert alone.partition("First think")[2] == in_place.partition("First think")[2]
@@ -212,7 +209,7 @@ def test_a_prompt_of_the_policy_takes_the_place_of_all_instructions() -> None:
         "- Keep paths.\n- Keep names.\n--\nBefore."
     )
     assert instructions(settings, ["a.py"], earlier=["Before."]) == expected
-    assert instructions_in_place(settings, ["a.py"], earlier=["Before."]) == expected
+    assert instructions(settings, ["a.py"], earlier=["Before."], in_place=True) == expected
 
 
 @pytest.mark.parametrize(("prompt", "stays"), [(PROMPT, False), ("Sum up.", True), (None, True)])

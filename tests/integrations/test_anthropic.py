@@ -254,10 +254,10 @@ def test_usage_is_not_observed_after_another_turn_has_begun(tmp_path: Path) -> N
     session = Session(policy(GATED), root=tmp_path, session_id="s")
     turns = [Turn(session, Asked(key, MESSAGES)) for key in "ab"]
     for turn in turns:
-        turn.apply()
-    turns[0].observe({"input_tokens": 9_000})
+        asyncio.run(turn.apply())
+    asyncio.run(turns[0].observe({"input_tokens": 9_000}))
     assert session.plan(MESSAGES).gates[0].number != 9_000
-    asyncio.run(turns[1].observe_async({"input_tokens": 9_000}))
+    asyncio.run(turns[1].observe({"input_tokens": 9_000}))
     assert session.plan(MESSAGES).gates[0].number == 9_000
 
 

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from tests.integrations.claude_code import (
     read,
     started,
 )
+from tests.test_session_failing_disk import loop
 
 LARGE = "".join(f"line {number} of the output\n" for number in range(1, 2001))
 SMALL = "ok\n"
@@ -294,6 +296,54 @@ def test_a_failing_disk_is_reported_once_a_session_and_when_it_works_again(proje
     is_full = False
     assert said(5) == "policyctx: offloading works again: a write to the store has succeeded\n"
     assert said(6) == ""
+
+
+IN_THE_WAY: dict[str, Callable[[Path], object]] = {
+    "file": Path.touch,
+    "folder": Path.mkdir,
+    "loop": loop,
+}
+
+
+@pytest.mark.parametrize("is_new", [False, True], ids=["used before", "new"])
+@pytest.mark.parametrize(
+    ("place", "kind"),
+    [
+        (FOLDER, "file"),
+        (FOLDER, "loop"),
+        (f"{FOLDER}/s1", "file"),
+        (f"{FOLDER}/s1", "loop"),
+        (f"{FOLDER}/s1/.policyctx", "file"),
+        (f"{FOLDER}/s1/.policyctx", "loop"),
+        (f"{FOLDER}/s1/.policyctx/journal.jsonl", "folder"),
+        (f"{FOLDER}/s1/.policyctx/lock", "folder"),
+        (f"{FOLDER}/s1/Bash", "file"),
+        (f"{FOLDER}/s1/Bash", "loop"),
+    ],
+)
+def test_each_failure_of_a_folder_is_reported_once(
+    project: Path, place: str, kind: str, *, is_new: bool
+) -> None:
+    def run(number: int) -> subprocess.CompletedProcess[str]:
+        return hook(event("Bash", bash(LARGE), cwd=project, tool_use_id=f"t{number}"))
+
+    if not is_new:
+        assert "updatedToolOutput" in run(0).stdout
+    path, kept = project / place, project / "kept"
+    if path.exists():
+        path.rename(kept)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    IN_THE_WAY[kind](path)
+    first, *later = [run(number) for number in range(1, 4)]
+    assert [one.stdout for one in (first, *later)] == ["", "", ""]
+    assert "policyctx: offloading has stopped: " in first.stderr
+    assert [one.stderr for one in later] == ["", ""]
+    path.rmdir() if path.is_dir() else path.unlink()
+    if kept.exists():
+        kept.rename(path)
+    again = run(4)
+    assert "updatedToolOutput" in again.stdout
+    assert "policyctx: offloading works again: " in again.stderr
 
 
 @pytest.mark.parametrize("name", ["../../../etc", "a/b", "..", "x" * 400, "\n", "é", "a\0b"])

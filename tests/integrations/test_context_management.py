@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policyctx.errors import Location, PolicyError
-from policyctx.integrations.context_management.converting import Exported, exported, imported
-from policyctx.integrations.context_management.edits import (
+from policyctx.integrations.context_edits import (
     ClearThinking,
     ClearToolUses,
     Compact,
@@ -23,6 +22,7 @@ from policyctx.integrations.context_management.edits import (
     ToolUses,
     read_edits,
 )
+from policyctx.integrations.context_management import Exported, exported, imported
 from policyctx.policy.findings import findings
 from policyctx.policy.loading import loaded, resolved, validated
 from policyctx.policy.models import Policy

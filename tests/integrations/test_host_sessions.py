@@ -10,7 +10,7 @@ import pytest
 
 from policyctx import Session
 from policyctx.errors import InputError
-from policyctx.integrations.host_sessions import AgentLoop, HostSessions, Recent, Turn
+from policyctx.integrations.host_sessions import AgentLoop, HostSessions, Recent, Turn, at_once
 from policyctx.messages.asked import Asked
 from policyctx.replay.reading import recordings_in
 from tests.conversations import session_of
@@ -59,20 +59,32 @@ def test_a_function_chooses_by_what_the_host_passes(tmp_path: Path) -> None:
 def test_a_call_inside_of_a_turn_of_its_session_passes_unchanged(tmp_path: Path) -> None:
     session = Session("context-offload", root=tmp_path, session_id="s")
     sessions = HostSessions(session)
-    with AgentLoop.of(session).in_turn():
-        assert sessions.chosen() is None
+
+    async def inside() -> Session | None:
+        async with AgentLoop.of(session).in_turn(blocks=True):
+            return sessions.chosen()
+
+    assert at_once(inside()) is None
     assert sessions.chosen() is session
 
 
 def test_only_a_request_with_a_key_is_repeated_without_a_turn(tmp_path: Path) -> None:
     session = Session("context-offload", root=tmp_path, session_id="s")
     messages = session_of("x" * 90_000)
-    first = Turn(session, Asked("a", messages)).apply()
-    again = Turn(session, Asked("a", [*messages]))
-    assert again.apply() is first
-    again.finish()
-    assert Turn(session, Asked("a", messages)).apply() is not first
-    assert Turn(session, Asked(None, messages)).apply().messages == first.messages
+    turns = [
+        Turn(session, Asked(key, messages), blocks=True)
+        for key, messages in (
+            ("a", messages),
+            ("a", [*messages]),
+            ("a", messages),
+            (None, messages),
+        )
+    ]
+    first = at_once(turns[0].apply())
+    assert at_once(turns[1].apply()) is first
+    turns[1].finish()
+    assert at_once(turns[2].apply()) is not first
+    assert at_once(turns[3].apply()).messages == first.messages
     assert len(AgentLoop.of(session).kept) == 1
 
 
@@ -93,9 +105,9 @@ def test_a_warning_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
 def test_each_session_of_a_host_is_recorded_where_the_option_says(tmp_path: Path) -> None:
     sessions = of_policy(tmp_path / "root", record=tmp_path / "calls" / "{session_id}.jsonl")
     for name in "ab":
-        turn = Turn(sessions.of_id(name), Asked(None, session_of("x"), model="gpt-x"))
-        turn.apply()
-        turn.observe({"prompt_tokens": 7, "completion_tokens": 1})
+        turn = Turn(sessions.of_id(name), Asked(None, session_of("x"), model="gpt-x"), blocks=True)
+        at_once(turn.apply())
+        at_once(turn.observe({"prompt_tokens": 7, "completion_tokens": 1}))
     recordings = [
         recording
         for path in sorted((tmp_path / "calls").iterdir())

@@ -10,7 +10,7 @@ import pytest
 
 from policyctx import BrokenMessagesError, Session
 from policyctx.definitions.items import Message
-from policyctx.messages.repairing import BEGINNING, INTERRUPTED, Repairing
+from policyctx.messages.door import BEGINNING, INTERRUPTED, Door
 from policyctx.messages.shapes.built_in import Shaped, Shapes
 from tests.conversations import calls, chat_calls, chat_result, results, session_of, thinking, user
 from tests.fuzz.conversations import ALL_SHAPES, Shape, Writer
@@ -21,7 +21,7 @@ from tests.policies import policy
 
 
 def repaired(messages: list[Message]) -> list[Message]:
-    return Repairing(Shapes()).repaired(messages).messages
+    return [*Door({}, "repair", Shapes()).let_in(messages).messages]
 
 
 def words(*texts: str) -> list[Message]:
@@ -199,9 +199,9 @@ def test_a_list_of_each_shape_that_lost_messages_is_taken_again(shape: Shape) ->
                 del found[name]
             # The lists of the other shapes have halves of pairs of the provider's tools.
             assert shape in WITH_TOOLS_OF_THE_PROVIDER or not found, (seed, left)
-            alone = Repairing(Shapes(of_host)).repaired(given[:end])
+            alone = Door({}, "repair", Shapes(of_host)).let_in(given[:end])
             assert left == alone.messages
-            assert not Repairing(Shapes(of_host)).repaired(left).faults
+            assert not Door({}, "repair", Shapes(of_host)).let_in(left).faults
 
 
 def test_what_is_behind_the_newest_reply_is_all_that_is_read_again() -> None:
@@ -213,8 +213,8 @@ def test_what_is_behind_the_newest_reply_is_all_that_is_read_again() -> None:
             read.append(given)
             return super().checked(given, index)
 
-    repairing, messages = Repairing(Counting()), session_of(*["x"] * 400)
-    repairing.repaired(messages)
+    door, messages = Door({}, "repair", Counting()), session_of(*["x"] * 400)
+    door.let_in(messages)
     read.clear()
-    repairing.repaired([*messages, user("on")])
+    door.let_in([*messages, user("on")])
     assert len(read) < 30

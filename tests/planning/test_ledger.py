@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from policyctx.definitions.actions import Action
 from policyctx.messages.reading import items_of
-from policyctx.planning.ledger import Identities, ItemKey, Ledger, LedgerEntry
+from policyctx.planning.identities import Identities
+from policyctx.planning.ledger import ItemKey, Ledger, LedgerEntry
 from policyctx.planning.placeholders import content_hash
 from tests.conversations import Message, calls, results, session_of, user
 from tests.planning.plans import ALL, adopted, planned, planner

@@ -203,6 +203,8 @@ def test_the_version_must_be_there_and_known(text: str, expected: str) -> None:
         ("{description: '${NO_SUCH_VARIABLE}'}",
          ["3:20: PC110: the variable NO_SUCH_VARIABLE is not set;"]),
         ("{steps: [{name: a}]}", ["3:15: PC102: the key 'do' is missing"]),
+        ("{extends: coding-agent, steps: [{name: b, do: clear}]}",
+         ["3:38: PC107: step 'b' would leave this wording"]),
     ],
 )  # fmt: skip
 def test_an_entry_is_checked_like_a_policy(entry: str, expected: list[str]) -> None:

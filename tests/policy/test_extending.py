@@ -54,13 +54,45 @@ def test_maps_merge_by_key_and_the_own_file_wins(folder: Folder) -> None:
     assert "extends" not in found
 
 
-def test_an_inherited_placeholder_that_names_a_file_is_reported_at_its_place(
-    folder: Folder,
+BASE = """
+placeholder: 'Path: {path}'
+items: {tool_result: {offload: true}}
+store: {on_conflict: overwrite}
+compaction: {wording: {summary: '{summary}'}}
+steps:
+  - {name: tidy, do: offload, select: {types: [tool_result]}}
+  - {name: summarise, do: compact, when: {tokens: {at_least: 80%}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("own", "at", "said"),
+    [
+        ("steps:\n- {name: tidy, do: clear}", "5:3", "PC107: step 'tidy' would leave this wording"),
+        ("steps:\n- {name: new, do: clear}", "5:3", "PC107: step 'new' would leave this wording"),
+        ("steps:\n- {name: new, do: compact}", "5:3", "PC107: `compact` must be the last step"),
+        ("compaction:\n  summary:\n    by: none", "6:9", "PC107: `by: none` makes no summary"),
+        ("store:\n  root: 's3://b/x'", "5:9", "PC107: `overwrite` is for folders"),
+    ],
+)
+@pytest.mark.parametrize("levels", [1, 2])
+def test_a_mistake_of_an_inherited_key_is_reported_at_the_line_that_makes_it_one(
+    folder: Folder, own: str, at: str, said: str, levels: int
 ) -> None:
-    folder.write("base", "placeholder: 'Path: {path}'\nitems: {tool_result: {offload: true}}")
-    told = folder.error("extends: base.yaml\nsteps: [{name: tidy, do: clear}]")
-    assert told.startswith("base.yaml:3:14: PC107: step 'tidy' would leave this wording; ")
-    assert "give 'tidy' a `placeholder`" in told
+    folder.write("base", BASE)
+    text, name = f"extends: base.yaml\n{own}", "own"
+    if levels == 2:
+        folder.write("middle", text)
+        text, name = "extends: middle.yaml\nmin_tokens: 9", "middle"
+    [told] = folder.error(text).splitlines()
+    assert told.startswith(f"{name}.yaml:{at}: {said}")
+    assert "; the inherited line is base.yaml:" in told
+
+
+def test_a_mistake_of_a_base_by_itself_is_reported_there(folder: Folder) -> None:
+    folder.write("base", f"{BASE}  - {{name: last, do: clear}}")
+    text = "extends: base.yaml\nsteps: [{name: tidy, do: clear}]"
+    assert folder.error(text) == "base.yaml:10:27: PC107: `compact` must be the last step"
 
 
 def test_an_overridden_inherited_placeholder_is_accepted(folder: Folder) -> None:

@@ -22,6 +22,7 @@ from policyctx.turns.money import Spent
 from tests.conversations import session_of
 from tests.proxy.running import OFFLOADS_OLD
 from tests.proxy.test_turning import TEXTS, Proxied
+from tests.test_session_failing_disk import FAULTS, Fault
 
 HOSTILE = "</style><script>alert(1)</script>&amp;\"'"
 CHINESE = "读取文件\u202e"
@@ -54,7 +55,7 @@ class Read(HTMLParser):
 
 
 def pages_of(proxied: Proxied, **options: Any) -> Pages:
-    return Pages(proxied.turning, proxied.registry, proxied.policies, proxied.root, **options)
+    return Pages(proxied.turning, **options)
 
 
 def shown(pages: Pages, name: str = "", query: str = "") -> str:
@@ -282,6 +283,34 @@ def test_a_disk_that_fails_shows_on_the_page_in_the_metrics_and_once_in_the_log(
     assert said == ["offloading has stopped: ", "offloading works again: "]
 
 
+@pytest.mark.parametrize("is_new", [False, True], ids=["running", "restarted"])
+@pytest.mark.parametrize(("words", "fault"), FAULTS.values(), ids=FAULTS)
+def test_each_failure_of_a_folder_is_logged_once(
+    tmp_path: Path, words: str, fault: Fault, caplog: pytest.LogCaptureFixture, *, is_new: bool
+) -> None:
+    for folder in (tmp_path, *tmp_path.parents[:2]):
+        folder.chmod(folder.stat().st_mode | 0o011)
+    proxied = Proxied(tmp_path)
+    proxied.turn(session_of(*TEXTS[:3]))
+    [name] = proxied.folders
+    if is_new:
+        proxied = Proxied(tmp_path)
+    caplog.clear()
+    with fault(proxied.root / name):
+        proxied.turn(session_of(*TEXTS[:4]))
+        assert [said for said in caplog.messages if f"{words}; the list is sent whole" in said]
+        caplog.clear()
+        for number in (5, 6):
+            given = session_of(*TEXTS[:number])
+            assert proxied.turn(given)[-5:] == given[-5:]
+        assert caplog.messages == []
+    page = Read(shown(pages_of(proxied))).text
+    assert "offloading has stopped in session" in page
+    proxied.turn(session_of(*TEXTS[:7]))
+    assert [said for said in caplog.messages if ": offloading works again: " in said]
+    assert "offloading has stopped" not in Read(shown(pages_of(proxied))).text
+
+
 def test_the_log_says_why_no_index_was_written_at_the_end(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -319,7 +348,7 @@ def test_a_dry_run_decides_as_the_policy_would(tmp_path: Path) -> None:
     dry.turning = Turning(dry.registry, dry.policies, dry.root, dry_run=True)
     run(real)
     run(dry)
-    pages = pages_of(dry, dry_run=True)
+    pages = pages_of(dry)
     kept = ("call", "item", "step", "rule", "code", "numbers", "freed_tokens", "path")
     expected = [{k: one[k] for k in kept} for one in decisions(pages_of(real))]
     # A path to another folder may be a token longer.

@@ -50,7 +50,7 @@ async def running(folder: Path, limits: ProxyLimits) -> AsyncIterator[int]:
     settings = Settings(
         {"anthropic": url, "openai": url}, proxied.root, b"k", port=0, limits=limits
     )
-    proxy = Proxy(settings, proxied.turning, proxied.registry, proxied.policies, pages_of(proxied))
+    proxy = Proxy(settings, proxied.turning, pages_of(proxied))
     ready: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     serving = asyncio.create_task(proxy.run(ready.set_result))
     try:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from policyctx.replay.accuracy import Check, Checks, checked
+from policyctx.replay.accuracy import Check, Checks, checked, checks_of
 from policyctx.replay.cost import billed_calls
 from policyctx.replay.simulation import simulated
 from policyctx.tokens.usage import Usage
@@ -96,7 +96,7 @@ def test_the_own_reads_of_a_call_do_not_change_what_is_foreseen() -> None:
 
 def test_checks_are_kept_apart_by_format() -> None:
     far, near = (Check(1, 100, off, 0, 100.0, float(off)) for off in (30, 10))
-    checks = Checks({"a": (far,)}) + Checks({"a": (near,), "b": (near,)})
+    checks = checks_of([Checks({"a": (far,)}), Checks({"a": (near,), "b": (near,)})])
     assert checks.sessions == 3
     assert checks.together("a").error == pytest.approx(0.2)
     assert checks.median("a") == pytest.approx(0.2)

@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from policyctx.errors import InputError, MissingExtraError
-from policyctx.replay.executing.executor import Here
 from policyctx.replay.objects import ObjectUrl
-from policyctx.replay.places import RecordingFile, files, parts, place_of
+from policyctx.replay.places import RecordingFile, files, place_of
 from policyctx.replay.running import Done, FailedRecording, PassedOver, worked
 from tests.conversations import session_of
 from tests.replay.object_server import ObjectServer
@@ -67,20 +66,18 @@ def test_a_missing_object_fails_alone(server: ObjectServer) -> None:
     assert outcomes[0] == FailedRecording("s3://b/none.jsonl", "no such object")
 
 
-def test_a_large_object_is_read_in_ranges(
+def test_a_large_object_is_read_in_pieces(
     server: ObjectServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("policyctx.replay.objects._FETCHED_WHOLE", 100)
     monkeypatch.setattr("policyctx.replay.objects._PIECE", 512)
     (file,) = at("s3://b/team/agents/many.jsonl")
-    made = parts([file], Here(), part_bytes=1500)
-    assert len(made) > 2
     server.requests.clear()
-    last = [recording.name for recording in made[-1].recordings()]
-    assert last == [f"many.jsonl#{number}" for number in range(7 - len(last), 7)]
-    # The workers of a cluster read no more of a file than their own range, and a piece before it.
-    firsts = [int(one.partition("=")[2].partition("-")[0]) for one in server.requests[1:]]
-    assert min(firsts) >= made[-1].start - 512
+    names = [recording.name for recording in file.taken()]
+    assert names == [f"many.jsonl#{number}" for number in range(1, 7)]
+    pieces = [one.partition("=")[2].split("-") for one in server.requests if "=" in one]
+    assert len(pieces) > 2
+    assert max(int(last) - int(first) for first, last in pieces) < 512
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from policyctx.replay.executing.executor import Here
-from policyctx.replay.executing.processes import executor
+from policyctx.replay.cluster import executor
+from policyctx.replay.executing import Here
 from policyctx.replay.places import WorkPart, files, told_apart
 from policyctx.replay.reading import recordings_in
 from policyctx.replay.recording import ModelCall, Recording

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from policyctx.errors import MessagesError
-from policyctx.replay.executing.processes import executor
+from policyctx.replay.cluster import executor
 from policyctx.replay.places import Place, WorkPart, files
 from policyctx.replay.recording import Recording
 from policyctx.replay.running import Done, FailedRecording, Outcome, PassedOver, worked

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import reduce
-from operator import add
 from pathlib import Path
 
 from benchmarks.scale.generating import sessions
@@ -31,7 +30,7 @@ def test_what_is_shown_has_the_figures_of_the_session_and_sums_up_as_one_by_one(
         assert short.figures.net == figures_of(whole).net
         assert short.figures.unedited == figures_of(whole).unedited
     figures = [short.figures for short in shorts]
-    assert total(figures) == reduce(add, figures, Figures())
+    assert total(figures) == reduce(lambda some, one: total([some, one]), figures, Figures())
     assert total([]) == Figures()
     other = PassedOver("notes.txt")
     assert in_one_line([*shorts[:FEW], other]) == [*shorts[:FEW], other]

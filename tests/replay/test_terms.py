@@ -11,7 +11,7 @@ from policyctx.policy.models import Model
 from policyctx.pricing.rows import row_of
 from policyctx.replay.recording import Recording
 from policyctx.replay.simulation import simulated
-from policyctx.replay.summing import contradicting, figures_of
+from policyctx.replay.summing import contradicting, figures_of, total
 from policyctx.replay.terms import UNNAMED, contradictions, terms_of
 from policyctx.tokens.usage import Usage
 from tests.conversations import chat_calls, chat_result, session_of, user
@@ -142,7 +142,7 @@ def test_a_session_with_an_unknown_model_has_no_dollars_and_names_it() -> None:
     figures = figures_of(simulated(recorded, KEEPS_ALL))
     assert (figures.priced, figures.unpriced) == (0, {"unheard-of": 1})
     assert figures.costs.unedited.dollars.total == figures.bill.total == 0
-    both = figures + figures_of(simulated(calls(HOUR), KEEPS_ALL))
+    both = total([figures, figures_of(simulated(calls(HOUR), KEEPS_ALL))])
     assert (both.priced, both.sessions) == (1, 2)
     assert both.bill.total > 0
 

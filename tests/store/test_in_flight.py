@@ -18,7 +18,7 @@ import pytest
 from policyctx.errors import StoreError
 from policyctx.store.backend import Backend
 from policyctx.store.collector import CollectionPlan, Collector, Terms
-from policyctx.store.files import Format
+from policyctx.store.files import Format, Prepared
 from policyctx.store.filesystem import ContextFileSystem
 from policyctx.store.in_flight import OpenBatches
 from policyctx.store.local import folder
@@ -122,9 +122,9 @@ def test_the_batch_is_announced_before_its_first_file(
     seen = []
     take = PathAllocator.take
 
-    def looked_at(names: PathAllocator, one: object, *, exactly: bool) -> object:
+    def looked_at(names: PathAllocator, one: Prepared, *, exactly: bool) -> object:
         seen.append((journal_of(tmp_path)[-1].get("in_flight"), names_below(tmp_path)))
-        return take(names, one, exactly=exactly)  # type: ignore[arg-type]
+        return take(names, one, exactly=exactly)
 
     monkeypatch.setattr(PathAllocator, "take", looked_at)
     ContextFileSystem(tmp_path, sync="never").save([result("call_1", "one")], recorded=True)

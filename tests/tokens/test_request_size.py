@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
 from hypothesis import given
 
+from policyctx.definitions.items import Piece
 from policyctx.messages.editing import pieces_of, provider_of
 from policyctx.testing.strategies import message_lists
-from policyctx.tokens.sizes import ANTHROPIC, OPENAI, piece_tokens, provider_model
+from policyctx.tokens import sizes
+from policyctx.tokens.sizes import ANTHROPIC, OPENAI, ProviderModel, provider_model
 from tests.tokens.requests import COUNTER, request_tokens
 from tests.tokens.test_image_sizes import png
 from tests.tokens.test_media import image, image_url
@@ -21,6 +24,10 @@ WEATHER = {
         "properties": {"location": {"type": "string", "description": "The city"}},
     },
 }
+
+
+def piece_tokens(pieces: Iterable[Piece], model: ProviderModel) -> int:
+    return sizes.request_tokens(COUNTER, pieces, None, model) - model.request
 
 
 def call(name: str = "Read") -> dict[str, Any]:
@@ -81,15 +88,15 @@ def test_an_openai_call_counts_likewise() -> None:
 )
 def test_a_result_counts_its_text_and_marks(message: dict[str, Any], marks: int) -> None:
     model = provider_model(provider_of([message]))
-    assert piece_tokens(COUNTER, pieces_of(message), model) == COUNTER.count("a result") + marks
+    assert piece_tokens(pieces_of(message), model) == COUNTER.count("a result") + marks
 
 
 def test_an_image_counts_by_its_size_wherever_it_is() -> None:
     shown = {"role": "user", "content": [image(png(280, 280))]}
     inner = {"type": "tool_result", "tool_use_id": "a", "content": [image(png(280, 280))]}
     returned = {"role": "user", "content": [inner]}
-    assert piece_tokens(COUNTER, pieces_of(shown), ANTHROPIC) == 104
-    assert piece_tokens(COUNTER, pieces_of(returned), ANTHROPIC) == 134
+    assert piece_tokens(pieces_of(shown), ANTHROPIC) == 104
+    assert piece_tokens(pieces_of(returned), ANTHROPIC) == 134
     linked = {"role": "user", "content": [image_url(png(280, 280))]}
     assert request_tokens([linked]) == 3 + 4 + 255
 
@@ -171,7 +178,7 @@ def test_encrypted_reasoning_is_estimated_from_its_length(chars: int, tokens: in
 def test_thinking_counts_its_text() -> None:
     block = {"type": "thinking", "thinking": "some words", "signature": "c2lnbmVk" * 50}
     message = {"role": "assistant", "content": [block]}
-    assert piece_tokens(COUNTER, pieces_of(message), ANTHROPIC) == 4 + 2
+    assert piece_tokens(pieces_of(message), ANTHROPIC) == 4 + 2
 
 
 @pytest.mark.parametrize(
@@ -192,5 +199,5 @@ def test_odd_messages_are_counted_too(message: dict[str, Any]) -> None:
 @given(message_lists())
 def test_a_request_is_the_sum_of_its_messages(messages: list[dict[str, Any]]) -> None:
     model = provider_model(provider_of(messages))
-    parts = sum(piece_tokens(COUNTER, pieces_of(message), model) for message in messages)
+    parts = sum(piece_tokens(pieces_of(message), model) for message in messages)
     assert request_tokens(messages) == model.request + parts

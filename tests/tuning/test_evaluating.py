@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from policyctx.replay.executing.processes import Processes, executor
+from policyctx.replay.cluster import executor
+from policyctx.replay.executing import Processes
 from policyctx.replay.places import RecordingOrigin, WorkPart, files
 from policyctx.replay.terms import UNNAMED
 from policyctx.tuning.evaluating import Evaluator, Failure, Found, Tried, tried

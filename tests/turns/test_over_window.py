@@ -58,7 +58,10 @@ def test_the_step_that_the_warning_names_takes_the_result(tmp_path: Path) -> Non
 
 ONE_CALL = call("c0", "Write", {"content": LARGE})
 READ_BACK = call("c0", "read_offloaded", {"path": "a.md"})
+THINKING = {"type": "thinking", "thinking": LARGE, "signature": "s"}
+TOOL_USE = {"type": "tool_use", "id": "c0", "name": "Bash", "input": {}}
 DOCUMENT = {"type": "text", "media_type": "text/plain", "data": LARGE}
+ATTACHED = {"role": "user", "content": [{"type": "document", "source": DOCUMENT}]}
 
 
 @pytest.mark.parametrize(
@@ -69,7 +72,7 @@ DOCUMENT = {"type": "text", "media_type": "text/plain", "data": LARGE}
         [user(), READ_BACK, results(("c0", LARGE))],
         [user(LARGE), {"role": "assistant", "content": "?"}, user()],
         [user(), {"role": "assistant", "content": LARGE}, user()],
-        [{"role": "user", "content": [{"type": "document", "source": DOCUMENT}]}],
+        [ATTACHED],
     ],
     ids=["result", "call", "read back", "older user message", "reply", "document"],
 )
@@ -130,13 +133,28 @@ def test_no_step_is_named_where_a_rule_of_the_tool_keeps_the_result(
     assert warning.endswith(f"; `tools.Bash.{rule.partition(':')[0]}` of the policy keeps it")
 
 
-def test_each_user_message_larger_than_the_window_gives_one_warning(tmp_path: Path) -> None:
-    running = session(tmp_path)
-    first = [user(LARGE)]
-    second = [*first, {"role": "assistant", "content": "?"}, user(LARGE + "again")]
+@pytest.mark.parametrize(
+    "further",
+    [
+        [{"role": "assistant", "content": "?"}, user(LARGE + "again")],
+        [call("c1", "Bash", {}), results(("c1", LARGE + "again"))],
+        [calls(("c1", "Bash"), ("c2", "Bash")), results(("c1", LARGE[:600_000]), ("c2", LARGE))],
+        [call("c1", "Write", {"content": LARGE}), results(("c1", "done"))],
+        [{"role": "assistant", "content": LARGE}, user()],
+        [{"role": "assistant", "content": "?"}, ATTACHED],
+    ],
+    ids=["user message", "result", "parallel results", "call", "reply", "document"],
+)
+@pytest.mark.parametrize("first", [[user(LARGE)], session_of(LARGE)], ids=["user", "result"])
+@pytest.mark.parametrize("state", ["", "store: {state: none}"])
+def test_each_message_larger_than_the_window_gives_one_warning(
+    first: list[Message], further: list[Message], state: str, tmp_path: Path
+) -> None:
+    running = session(tmp_path, policy(f"{QUIET}{state}\n"))
+    second = [*first, *further]
     third = [*second, {"role": "assistant", "content": "?"}, user("a small one")]
-    for messages, warnings in ((first, 1), (first, 0), (second, 1), (second, 0), (third, 0)):
-        assert len(running.apply(messages).warnings) == warnings
+    given = [len(running.apply(turn).warnings) for turn in (first, first, second, second, third)]
+    assert given == [1, 0, 1, 0, 0]
 
 
 def test_a_session_without_state_warns_once_too(tmp_path: Path) -> None:
@@ -161,6 +179,14 @@ def test_the_warning_comes_again_after_a_request_that_fitted(tmp_path: Path) -> 
         (
             [user(), calls(("a", "Read"), ("b", "Read")), results(("a", LARGE), ("b", LARGE))],
             "tool_result a Read",
+        ),
+        (
+            [user(), {"role": "assistant", "content": [THINKING, TOOL_USE]}, results(("c0", "ok"))],
+            "tokens; the bytes of thinking are signed",
+        ),
+        (
+            [user(), {"role": "assistant", "content": [{"type": "odd", "odd": LARGE}]}, user()],
+            "tokens; a block of a kind not known here stays",
         ),
     ],
 )
@@ -263,6 +289,35 @@ def test_presets_offload_newest_results_that_cannot_fit(
         assert text.endswith("\nlast")
         assert len(text) < 1900
     assert [Path(file).read_text("utf-8") for file in result.files] == [one] * len(placeholders)
+
+
+@PRESETS
+@pytest.mark.parametrize("tool", ["Read", "read_offloaded", "search_offloaded", "Bash"])
+def test_presets_offload_what_was_read_back_and_cannot_fit(
+    name: str, tool: str, tmp_path: Path
+) -> None:
+    running, messages = session(tmp_path, name), session_of(LARGE)
+    (file,) = running.apply(messages).files
+    asked = {"query": "log"} if tool == "search_offloaded" else {"path": str(file)}
+    for again in ("r1", "r2"):
+        messages += [call(again, tool, asked), results((again, LARGE))]
+        result = running.apply(messages)
+        assert result.warnings == ()
+        assert (result.offloaded_count, len(result.files)) == (0, 0)
+        shown = result.messages[-1]["content"][0]["content"]
+        if tool == "search_offloaded":
+            assert shown.startswith("[Old tool result cleared; make the call again")
+        else:
+            assert shown.startswith(f"[Too large for the context: {tool} result, ")
+            assert f"\nPath: {file}\n" in shown
+    assert len(list(tmp_path.rglob("*.md"))) == 1
+
+
+@PRESETS
+def test_a_rule_of_a_tool_keeps_no_result_that_cannot_fit(name: str, tmp_path: Path) -> None:
+    own = policy(f"extends: {name}\ntools: {{Bash: {{keep_recent: 3}}}}\n")
+    result = session(tmp_path, own).apply(session_of(LARGE))
+    assert (result.warnings, result.offloaded_count) == ((), 1)
 
 
 @PRESETS

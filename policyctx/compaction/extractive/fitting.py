@@ -58,8 +58,8 @@ class Unit(NamedTuple):
 _ORDERS, _USERS_FACTS, _USERS_REST, _LITTLE = 180.0, 60.0, 12.0, 4.0
 _CHANGED_FILE, _OTHER_FILE, _EARLIER = 16.0, 2.0, 40.0
 _OF_WORK, _MIDDLE = 0.5, 0.5
-_RATES = {Group.AGENT: 8.0, Group.TASKS: 60.0, Group.STEPS: 12.0}
-_RATES |= {Group.LAST: 12.0, Group.SINCE: 8.0}
+_RATES = {Group.AGENT: 8.0, Group.TASKS: 60.0, Group.STEPS: 12.0, Group.SINCE: 8.0}
+_LAST = 12.0
 # What a word of news weighs against coming last.
 _NEWS = 0.4
 # More than the pieces of any message.
@@ -168,15 +168,15 @@ def _rated(one: Entry, group: Group, position: int, count: int, cues: Cues) -> t
         return rate, unit._replace(weight=-weight)
     if group in {Group.USER, Group.EARLIER}:
         return _weighed(one, unit, position / count, cues)
+    if one.last:
+        is_end = position >= count - END_OF_LAST
+        return _LAST, unit if is_end else unit._replace(weight=-one.last * _MUCH - weight)
     if group is Group.AGENT and (one.working or one.is_middle):
         return _OF_WORK if one.working else _MIDDLE, unit
     if group is Group.TASKS:
         weight = -weight
     elif group is Group.AGENT:
         weight = _NEWS * min(cues.news.count_in(one.text), 2) + weight / count
-    # Of an earlier summary only the order of the pieces is known.
-    elif one.last and position < count - END_OF_LAST:
-        weight = -one.last * _MUCH - weight
     return _RATES[group], unit._replace(weight=weight)
 
 
@@ -200,9 +200,7 @@ _TRIED_FIRST = 64
 _WORD = re.compile(rf"{CJK.pattern}|(?:(?!{CJK.pattern})\S)+")
 _PART_OF_WORD = re.compile(r"[A-Za-z0-9_]+$")
 # The groups whose messages have lines below their first.
-_MESSAGES = (Group.USER, Group.AGENT, Group.EARLIER, Group.LAST)
-_OF_AGENT = (Group.AGENT, Group.LAST)
-_QUOTES = (Group.USER, Group.AGENT, Group.LAST, Group.EARLIER)
+_QUOTES = (Group.USER, Group.AGENT, Group.EARLIER)
 
 
 class Limit(NamedTuple):
@@ -277,10 +275,10 @@ def lines_of(units: Sequence[Unit], layout: Layout, left_out: LeftOut) -> Iterat
 
 def _line(unit: Unit, before: Unit | None) -> str:
     """Return a unit as it is written behind another: below it if both are of one message."""
-    if before is None or unit.message != before.message or unit.group not in _MESSAGES:
+    if before is None or unit.message != before.message or unit.group not in _QUOTES:
         return unit.text
-    # Where pieces of the last answer are missing, it is marked.
-    gap = GAP if unit.group in _OF_AGENT and unit.place != before.place + 1 else ""
+    # Where pieces of an answer are missing, it is marked.
+    gap = GAP if unit.group is Group.AGENT and unit.place != before.place + 1 else ""
     return NOTE * (1 + unit.depth) + gap + MARK.sub("", unit.text.removeprefix(ENTRY), count=1)
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import groupby, islice
 from typing import NamedTuple
 
@@ -122,22 +122,13 @@ def with_middle(quotes: Iterable[Quote]) -> Iterator[Quote]:
     """
     for _, group in groupby(quotes, key=lambda one: one.message):
         pieces = list(group)
-        start, end = _middle_of([len(one.text) for one in pieces])
-        for i, one in enumerate(pieces):
-            is_middle = start <= i < end or _TABLE.match(one.text) is not None
+        whole, size = sum(len(one.text) for one in pieces), 0
+        for one in pieces:
+            is_first, left = size == 0, whole - size
+            size += len(one.text)
+            is_middle = size > _BEGINNING and left > _END and not is_first
+            is_middle = is_middle or _TABLE.match(one.text) is not None
             yield one._replace(is_middle=is_middle, last=0)
-
-
-def _middle_of(sizes: Sequence[int]) -> tuple[int, int]:
-    """Return where the middle of a long message begins, and where its end does."""
-    start, end = 1, len(sizes)
-    if sum(sizes) <= _BEGINNING + _END:
-        return end, end
-    while start < end and sum(sizes[: start + 1]) <= _BEGINNING:
-        start += 1
-    while end > start and sum(sizes[end - 1 :]) <= _END:
-        end -= 1
-    return start, end
 
 
 def _spoken(
@@ -192,11 +183,6 @@ def is_unreadable(item: Item) -> bool:
     return item.kind == "unknown" and _COMPACTION.search(item.text[:_ENDS]) is not None
 
 
-def with_question(answer: str, question: str) -> str:
-    """Return an answer with the question that it is understood by; without one as it is."""
-    return f"{answer}{ASKED}{question}]" if question else answer
-
-
 def _answered(item: Item, reading: Reading, position: int) -> Quote:
     """Return what the user answered to a tool that asks, with the texts of the question."""
     call = reading.items[reading.partners[position]] if position in reading.partners else None
@@ -204,7 +190,8 @@ def _answered(item: Item, reading: Reading, position: int) -> Quote:
     text = shortened(one_line(words_of(item.text)), _LONGEST_ANSWER)
     unsaid = (one for one in dict.fromkeys(asked) if one not in text)
     question = shortened(one_line(" ".join(unsaid)), _LONGEST_QUESTION)
-    return Quote(with_question(text, question), item.message, user=True)
+    text += f"{ASKED}{question}]" if question else ""
+    return Quote(text, item.message, user=True)
 
 
 def _attached(item: Item) -> str:

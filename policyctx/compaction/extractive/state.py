@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from policyctx.compaction.extractive.files import (
@@ -142,8 +142,9 @@ _RUNS_ON = re.compile(
 )
 _STARTED, _UNRECORDED = "started in the background", "result not recorded"
 _NO_OUTPUT, _UNQUOTED = "no output", "output not quoted"
-# Where a result begins: after the sign, or with the words in place of an unknown result.
-_SIGN = re.compile(rf"{_RESULT}|; (?={_STARTED}|{_UNRECORDED})")
+# The words in place of an unknown result; where a result begins: after the sign, or with these.
+_IN_PLACE = re.compile(f"{_STARTED}|{_UNRECORDED}")
+_SIGN = re.compile(rf"{_RESULT}|; (?={_IN_PLACE.pattern})")
 # The mark of a step that files were changed after.
 _SINCE = "; edited since: "
 # The beginning of a line of edits, and the mark between its lines of text.
@@ -152,50 +153,88 @@ _ALSO, _MOST_CHANGED_LINES, _LONGEST_CHANGE, _MOST_LATE, _MOST_RUNNING = " / ", 
 
 
 class _Step(NamedTuple):
-    """A command that is quoted, and the kinds of what it runs; or edits of one file."""
+    """A command that is quoted, or the edits of one file."""
 
-    one: Quote
+    command: str
+    """Of edits what was done with which file: `edited a.py`."""
+    outcome: str
+    """Words of its result; of edits the first lines that are new."""
+    message: int
     keys: frozenset[str]
+    """The kinds of what it runs. What was created is like no other."""
+    is_edit: bool = False
     is_late: bool = False
     """Whether it came after the first of the agent's last messages."""
+    since: str = ""
+    """The names of the files that were changed after it."""
+
+    @property
+    def text(self) -> str:
+        """The line without the files that were changed after it."""
+        sign = ": " if self.is_edit else "; " if _IN_PLACE.match(self.outcome) else _RESULT
+        return f"{self.command}{sign if self.outcome else ''}{self.outcome}"
 
     @property
     def is_check(self) -> bool:
         """Whether it only checks the work."""
-        return all(map(_is_checking, self.keys)) and not self.edits
-
-    @property
-    def edits(self) -> str:
-        """The beginning of its text up to the file, if it is edits of one."""
-        found = _EDITS.match(self.one.text)
-        return found[1] if found else ""
+        return all(map(_is_checking, self.keys)) and not self.is_edit
 
     @property
     def goes_on(self) -> bool:
         """Whether it was started in the background, and nothing said that it ended."""
-        return _halves(self.one.text)[1].startswith(_STARTED)
-
-    @property
-    def is_unquoted(self) -> bool:
-        """Whether no word of its result is quoted, though there were some."""
-        return _halves(self.one.text)[1].startswith(_UNQUOTED)
+        return self.outcome.startswith(_STARTED)
 
     @property
     def has_changed(self) -> bool:
         """Whether it changed the work, as far as its result says."""
-        is_known = any(map(_alters, self.keys)) or not self.is_unquoted
-        is_open = self.goes_on or _NOT_MADE.match(_halves(self.one.text)[1])
+        is_known = any(map(_alters, self.keys)) or not self.outcome.startswith(_UNQUOTED)
+        is_open = self.goes_on or _NOT_MADE.match(self.outcome)
         return is_known and not (self.is_check or is_open)
 
     @property
     def stays(self) -> bool:
         """Whether it is listed also after a later message of the agent."""
-        return self.goes_on or (bool(_keys_of(_halves(self.one.text)[0])) and not self.edits)
+        return self.goes_on or (bool(_keys_of(self.command)) and not self.is_edit)
 
     def is_settled_by(self, later: _Step) -> bool:
         """Whether it is run again, of several checks at least one."""
         before, now = self.keys, later.keys
         return before <= now or (self.is_check and not before.isdisjoint(now))
+
+    def quoted(self, files: Sequence[FileState] | None) -> Quote:
+        """Return its line, with the names of those of the files that were changed after it."""
+        if files is None:
+            return _fact(self.text, self.message)
+        changed = (one for one in files if one.is_changed and one.message > max(self.message, -1))
+        names = [*filter(None, self.since.split(", "))]
+        names += [name for one in changed if (name := one.path.rpartition("/")[2]) not in names]
+        since = ", ".join(names[:_MOST_NAMES])
+        return _fact(f"{self.text}{_SINCE if since else ''}{since}", self.message)
+
+
+def _step(
+    command: str,
+    outcome: str,
+    message: int,
+    *,
+    is_edit: bool = False,
+    is_late: bool = False,
+    since: str = "",
+) -> _Step:
+    keys = _keys_of(command) or frozenset((command,))
+    made = (_COMMIT in keys or any(map(_CREATES.match, keys))) and not _NOT_MADE.match(outcome)
+    keys |= {f"{command}{_RESULT}{outcome}"} if made else set()
+    return _Step(command, outcome, message, keys, is_edit, is_late, since)
+
+
+def _read(one: Quote, *, is_late: bool = False) -> _Step:
+    """Return the step of a line in an earlier summary."""
+    text, _, since = one.text.partition(_SINCE)
+    if edits := _EDITS.match(text):
+        lines = text[edits.end() :]
+        return _step(edits[1], lines, one.message, is_edit=True, is_late=is_late)
+    command, outcome = (*_SIGN.split(text, 1), "")[:2]
+    return _step(command, outcome, one.message, is_late=is_late, since=since)
 
 
 def steps_of(
@@ -213,8 +252,8 @@ def steps_of(
     A command leaves when all that it ran was run again; a commit stays. `files` are those that were
     worked on: a step names what was changed after it.
     """
-    steps = [_Step(one, _keys_in(one.text)) for one in earlier]
-    behind = (_Step(one, _keys_in(one.text), is_late=begins == -1) for one in since)
+    steps = [_read(one) for one in earlier]
+    behind = (_read(one, is_late=begins == -1) for one in since)
     steps += (one for one in behind if one.is_late or one.stays)
     for call in calls:
         is_late = begins is not None and call.message >= begins
@@ -227,76 +266,51 @@ def steps_of(
             is_its_own = (call.result or "").startswith(f"{call.tool} failed")
             if is_its_own or outcome in {_STARTED, _NO_OUTPUT, _UNQUOTED, _UNRECORDED}:
                 continue
-            command = _halves(steps[at].one.text)[0]
+            command, goes_on = steps[at].command, outcome.startswith(_STARTED)
             # What goes on stands where it was started, under its new id.
-            one = steps[at].one._replace(text=f"{command}; {outcome}")
-            steps[at : at + 1] = [steps[at]._replace(one=one)] * outcome.startswith(_STARTED)
-            if outcome.startswith(_STARTED) or not (is_late or _keys_of(command)):
+            steps[at : at + 1] = [steps[at]._replace(outcome=outcome)] * goes_on
+            if goes_on or not (is_late or _keys_of(command)):
                 continue
         else:
             command = _command_of(call)
-            is_step = _keys_of(command) or _goes_on(call) or (is_late and _does_more(command))
-            if not is_step:
-                for text in _edits_of(call) if is_late else ():
-                    _add_edit(steps, text, call.message)
+            if not (_keys_of(command) or _goes_on(call) or (is_late and _does_more(command))):
+                _add_edits(steps, changes_in(call) if is_late else (), call.message)
                 continue
-        command = command or _named(call)
-        outcome = _outcome(call, command)
-        sign = "; " if outcome.startswith((_STARTED, _UNRECORDED)) else _RESULT
-        text = f"{command.replace(_RESULT, ' ')}{sign}{outcome}"
-        step = _Step(_fact(text, call.message), _keys_in(text), is_late)
+        command = (command or _named(call)).replace(_RESULT, " ")
+        step = _step(command, _outcome(call, command), call.message, is_late=is_late)
         steps = [one for one in steps if not one.is_settled_by(step)]
         if is_late or step.stays:
             steps.append(step)
         if step.goes_on:
             running = [i for i, one in enumerate(steps) if one.goes_on]
             del steps[running[0] : running[0] + (len(running) > _MOST_RUNNING)]
-    commits = [step for step in steps if _COMMIT in step.keys][-1:]
-    steps = [
-        step._replace(one=_marked(step.one, files if step.is_check or step in commits else None))
-        for step in steps
-    ]
-    since = [step.one for step in steps if step.is_late][-_MOST_LATE:]
+    newest = [step for step in steps if step.is_late][-_MOST_LATE:]
     steps = [step for step in steps if not step.is_late]
-    checks = [step for step in steps if step.is_check and not step.is_unquoted]
+    checks = [one for one in steps if one.is_check and not one.outcome.startswith(_UNQUOTED)]
     changes = [step for step in steps if step.has_changed]
+    made = [step for step in changes if any(map(_CREATES.match, step.keys))]
     # What failed is of use while nothing was done after it.
-    left = (*checks[-_MOST_CHECKS:], *changes[-_MOST_CHANGES:], *([] if since else steps[-1:]))
-    left += tuple(step for step in steps if step.goes_on)
-    left += tuple(step for step in changes if any(map(_CREATES.match, step.keys)))[-_MOST_CHANGES:]
-    return tuple(step.one for step in steps if step in left), tuple(since)
+    left = (*checks[-_MOST_CHECKS:], *changes[-_MOST_CHANGES:], *([] if newest else steps[-1:]))
+    left += (*made[-_MOST_CHANGES:], *(step for step in steps if step.goes_on))
+    commits = [step for step in (*steps, *newest) if _COMMIT in step.keys][-1:]
+
+    def quoted(step: _Step) -> Quote:
+        return step.quoted(files if step.is_check or step in commits else None)
+
+    return tuple(quoted(one) for one in steps if one in left), tuple(map(quoted, newest))
 
 
-def _edits_of(call: Call) -> Iterator[str]:
-    """Yield for each file that a call changed the first line that is new: `edited a.py: x = 1`."""
-    for verb, path, line in changes_in(call):
-        name = f"{verb} {path.rpartition('/')[2]}"
-        yield f"{name}: {shortened(line, _LONGEST_CHANGE)}" if line else name
-
-
-def _add_edit(steps: list[_Step], text: str, message: int) -> None:
-    """Add an edit; edits of one file without a command between them are one line."""
-    step = _Step(_fact(text, message), frozenset((text,)), is_late=True)
-    at = next((i for i in reversed(range(len(steps))) if not steps[i].edits), -1) + 1
-    same = next((i for i in range(at, len(steps)) if steps[i].edits == step.edits), None)
-    if same is not None:
-        before = steps.pop(same).one.text
-        line = text.removeprefix(f"{step.edits}: ")
-        if line != text and before.count(_ALSO) + 1 < _MOST_CHANGED_LINES and line not in before:
-            before += f"{_ALSO}{line}"
-        step = step._replace(one=_fact(before, message))
-    steps.append(step)
-
-
-def _marked(one: Quote, files: Sequence[FileState] | None) -> Quote:
-    """Return a step with the names of the files that were changed after it; None for no names."""
-    text, _, known = one.text.partition(_SINCE)
-    if files is None:
-        return one._replace(text=text)
-    changed = (file for file in files if file.is_changed and file.message > max(one.message, -1))
-    names = [name for file in changed if (name := file.path.rpartition("/")[2]) not in known]
-    names = [*filter(None, known.split(", ")), *names][:_MOST_NAMES]
-    return one._replace(text=_SINCE.join(filter(None, (text, ", ".join(names)))))
+def _add_edits(steps: list[_Step], changes: Iterable[tuple[str, str, str]], message: int) -> None:
+    """Add edits; those of one file without a command between them are one step."""
+    for verb, path, new in changes:
+        name, line = f"{verb} {path.rpartition('/')[2]}", shortened(new, _LONGEST_CHANGE)
+        at = next((i for i in reversed(range(len(steps))) if not steps[i].is_edit), -1) + 1
+        same = next((i for i in range(at, len(steps)) if steps[i].command == name), None)
+        lines = [] if same is None else steps.pop(same).outcome.split(_ALSO)
+        if line not in lines and len(lines) < _MOST_CHANGED_LINES:
+            lines.append(line)
+        text = _ALSO.join(filter(None, lines))
+        steps.append(_step(name, text, message, is_edit=True, is_late=True))
 
 
 def _up_to_id(lines: Iterable[str]) -> list[str]:
@@ -310,12 +324,8 @@ def _asked_for(call: Call, steps: Sequence[_Step]) -> int | None:
     if call.command is not None:
         return None
     named = set(re.findall(r"[\w-]+", call.text[:_LOOKED_AT]))
-    return next((i for i, step in enumerate(steps) if _id_said(step.one.text) in named), None)
-
-
-def _id_said(text: str) -> str | None:
-    found = _ID_SAID.search(text)
-    return None if found is None else found[1]
+    ids = (_ID_SAID.search(step.text) for step in steps)
+    return next((i for i, one in enumerate(ids) if one is not None and one[1] in named), None)
 
 
 def _command_of(call: Call) -> str:
@@ -333,20 +343,6 @@ def _command_of(call: Call) -> str:
 
 def _keys_of(command: str) -> frozenset[str]:
     return frozenset(key for part in command_parts(command) if (key := _key_of(part)))
-
-
-def _halves(text: str) -> tuple[str, str]:
-    """Return the command of a line, and what is said of it."""
-    command, *outcome = _SIGN.split(text, 1)
-    return command, "".join(outcome)
-
-
-def _keys_in(text: str) -> frozenset[str]:
-    """Return the kinds of what a step runs. What was created is like no other."""
-    command, outcome = _halves(text)
-    keys = _keys_of(command) or frozenset((command,))
-    made = (_COMMIT in keys or any(map(_CREATES.match, keys))) and not _NOT_MADE.match(outcome)
-    return keys | {text} if made else keys
 
 
 def _does_more(command: str) -> bool:

@@ -76,9 +76,12 @@ def gathered(history: History, cues: Cues, *, working: bool = False) -> Contents
     reading.extend(history.messages)
     skipped = frozenset(history.earlier) | history.written
     others = _other_summaries(history, reading, skipped)
-    read = {i: read_back(text) for i, text in history.earlier.items()}
-    read |= {i: read_back(text) for i, text in others.items()}
-    before = [found for _, found in sorted(read.items())]
+    summaries = {**history.earlier, **others}
+    before = [read_back(summaries[i]) for i in sorted(summaries)]
+
+    def carried(group: Group) -> list[Quote]:
+        return [one for found in before for one in found.contents.said.get(group, ())]
+
     spoken = quotes_in(history, reading, skipped | frozenset(others), _LAST_MESSAGES)
     quotes = list(_of_templates(spoken))
     calls = list(calls_in(reading, skipped, cues))
@@ -87,44 +90,31 @@ def gathered(history: History, cues: Cues, *, working: bool = False) -> Contents
         calls,
         history.reads_file,
     )
+    users = [*carried(Group.USER), *(one for one in quotes if one.user)]
+    said = carried(Group.AGENT)
+    said += (one for one in quotes if not (one.user or one.last or one.pasted))
     last = [one for one in quotes if one.last]
-    typed = max(
-        (one.message for one in quotes if one.user and one.text != UNREADABLE), default=None
-    )
-    said: list[Quote] = []
-    for found in before:
-        said += [
-            *found.contents.said.get(Group.USER, ()),
-            *found.contents.said.get(Group.AGENT, ()),
-        ]
-        ended = found.contents.said.get(Group.LAST, ())
-        if last or typed is not None or found is not before[-1]:
-            said += ended
-        else:
-            last = [*ended]
-    said += (one for one in quotes if one.user or not (one.last or one.pasted))
-    spoke = last or not all(one.user for one in said)
-    newest = last[0].message if last else -1 if typed is None else typed
-    begins = max(newest, -1) if spoke else None
-    users = [one for one in said if one.user]
-    said = [one for one in said if not one.user and (working or not one.working)]
+    typed = max((one.message for one in users if one.text != UNREADABLE), default=-1)
+    if not last and typed < 0:
+        # Nothing was said since the last summary, where a later message has a lower number.
+        end = min((one.message for one in users), default=0)
+        last = [one._replace(last=1) for one in said if one.message < end]
+        said = [one for one in said if one.message >= end]
+    newest = max(last[0].message if last else typed, -1)
+    begins = newest if last or said else None
+    said = [one for one in said if working or not one.working]
     seen = {one.text for one in last}
     told = {one.text for one in users}
     foreign = (one for found in before for one in _orders_in(found.left_over, told))
-
-    def carried(group: Group) -> list[Quote]:
-        return [one for found in before for one in found.contents.said.get(group, ())]
-
     steps, since = steps_of(carried(Group.STEPS), carried(Group.SINCE), calls, files, begins)
 
     return Contents(
         {
             Group.USER: [*_once(users)],
-            Group.AGENT: [*with_middle(_once(said, seen))],
+            Group.AGENT: [*with_middle(_once(said, seen)), *last],
             Group.EARLIER: [*carried(Group.EARLIER), *foreign],
             Group.TASKS: tasks_of(carried(Group.TASKS), calls),
             Group.STEPS: steps,
-            Group.LAST: last,
             Group.SINCE: since,
         },
         files,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import chain, groupby
 from operator import itemgetter
 from typing import NamedTuple
@@ -30,8 +30,6 @@ _SHORT_MESSAGE = 12
 # A run of so many lines that look printed was pasted.
 _PRINTED_LINES = 6
 _MANY_SIGNS, _MANY_VALUES = 0.08, 0.3
-# Characters of a line that a program may have broken.
-_WRAPPED = 40
 # Characters before an element that are looked at: it stands on lines of its own, or it does not.
 _INDENT = 100
 CUT, GAP = " …", "… "
@@ -39,6 +37,8 @@ CUT, GAP = " …", "… "
 BULLET = re.compile(r"\s*(?:[-*+•·\u276f]|\(?\d{1,2}[.)、]|[a-z]\))\s+")
 _SIGN = re.compile(r"^\s*[-*+•·]\s+")
 _SAYS = re.compile(r"[^\W_]")
+# The end of a line that a program has broken in the middle of a sentence.
+_WRAPPED = re.compile(r"(?<=[^\n]{39}[^\s.!?:;。！？：；])\s*\n\s*(?=[a-zà-ÿ][^.)])")
 _HEADING = re.compile(r"\s*(#{1,6}) (.+)")
 _TAG = re.compile(r"<(/?)([A-Za-z][\w.-]{0,60})(?:\s[^<>]{0,200})?>")
 # Elements whose text the user wrote, though a program put them there.
@@ -83,7 +83,6 @@ _SENTENCE_END = re.compile(
     r"|(?<=[!?])\s+(?=[\da-z])|(?<=\w{5}\.)\s+(?=[\da-z])"
     r"|(?:(?<=[。！？])|(?<=[。！？][”」』\uff09]))\s*(?=[^\s。！？”」』\uff09])"
 )
-_ENDS = (".", "!", "?", ":", ";", "。", "！", "？", "：", "；")
 _BLOCKS = re.compile(r'\[\{(?:"text":|[^\n]{0,300}?"type":")')
 
 
@@ -129,10 +128,12 @@ def _pieces(text: str, *, of_agent: bool) -> Iterator[Piece]:
                     yield Piece(_described(part, of_agent=of_agent), pasted=True, depth=depth)
         else:
             typed = "\n".join(part for part, _ in parts)
-            for line, is_item, depth in _with_lists(_lines_of(typed), of_agent=of_agent):
-                for text in (_in_lines if is_item else _sentences)(_SIGN.sub("", line)):
-                    one = Piece(text, depth=depth)
-                    yield one
+            for line, is_item, depth in _with_lists(typed, of_agent=of_agent):
+                bare = _SIGN.sub("", line)
+                for sentence in [bare] if is_item else _SENTENCE_END.split(bare):
+                    for text in _in_lines(sentence):
+                        one = Piece(text, depth=depth)
+                        yield one
 
 
 # A line by which an agent tells its client to show something.
@@ -250,10 +251,6 @@ def _described(text: str, *, of_agent: bool = False) -> str:
     return f"[{name}, {count} lines, {len(text):,} characters: {shortened(first, 80)}]"
 
 
-def _lines_of(text: str) -> Iterator[str]:
-    return _unwrapped(text[at] for at in _lines_in(text) if not _FENCE.fullmatch(text[at]))
-
-
 def _lines_in(text: str) -> Iterator[slice]:
     """Yield where each line of a text is."""
     at = 0
@@ -263,28 +260,15 @@ def _lines_in(text: str) -> Iterator[slice]:
     yield slice(at, len(text))
 
 
-def _unwrapped(lines: Iterable[str]) -> Iterator[str]:
-    """Yield the lines, those joined that a program has broken in the middle of a sentence."""
-    before = ""
-    for line in lines:
-        goes_on = line.lstrip()[:1].islower() and not BULLET.match(line)
-        if len(before) >= _WRAPPED and goes_on and not before.rstrip().endswith(_ENDS):
-            before = f"{before.rstrip()} {line.strip()}"
-            continue
-        if before:
-            yield before
-        before = line
-    if before:
-        yield before
-
-
-def _with_lists(lines: Iterable[str], *, of_agent: bool) -> Iterator[tuple[str, bool, int]]:
+def _with_lists(text: str, *, of_agent: bool) -> Iterator[tuple[str, bool, int]]:
     """Yield the lines, each with whether it is one piece, and how many titles and leads lead it.
 
     An entry of a list, or an indented line, is one piece. A short list is in the line of its lead.
     """
     under, lead, items = 0, "", list[tuple[str, bool]]()
-    for line in lines:
+    for line in _WRAPPED.sub(" ", _FENCE.sub("", text)).split("\n"):
+        if not line:
+            continue
         title = _HEADING.match(line)
         is_item = not title and (BULLET.match(line) is not None or line[:1].isspace())
         is_lead = line.rstrip().endswith((":", "："))
@@ -324,19 +308,6 @@ def _led(
 def _turns_around(lead: str) -> bool:
     """Whether each entry needs the title or lead before it, to not say the opposite."""
     return words_in(lead) <= _SHORT_LEAD and cues_of().negations.found_in(lead)
-
-
-def _sentences(line: str) -> Iterator[str]:
-    start = 0
-    for end in _SENTENCE_END.finditer(line):
-        before = line[start : end.start()]
-        # No sentence ends inside of brackets or code.
-        inside = before.count("`") % 2 or before.count("(") > before.count(")")
-        if inside and len(before) < _LONGEST:
-            continue
-        yield from _in_lines(before)
-        start = end.end()
-    yield from _in_lines(line[start:])
 
 
 def _in_lines(sentence: str) -> Iterator[str]:

@@ -36,7 +36,6 @@ class Group(StrEnum):
     FILES = "Files, changed first:"
     TASKS = "Tasks of the agent's list:"
     STEPS = "Commands, in order, the last run of each:"
-    LAST = "Agent, last messages:"
     SINCE = "Edits and commands since the last messages, in order:"
 
     @property
@@ -187,7 +186,7 @@ def _subjects(text: str) -> frozenset[str]:
 
 
 _ASKED_FOR = (Group.USER, Group.AGENT, Group.EARLIER)
-_STATUS = (Group.TASKS, Group.STEPS, Group.LAST, Group.SINCE)
+_STATUS = (Group.TASKS, Group.STEPS, Group.SINCE)
 # Words in the names of sections, in English, Chinese, German and French.
 _NAMES_OF = {
     _ASKED_FOR: re.compile(

@@ -7,7 +7,7 @@ alike.
 from collections.abc import Mapping
 
 from policyctx.definitions.items import Message, Path, Ttl
-from policyctx.messages.json_text import JSON, as_mapping, without_none
+from policyctx.messages.json_text import as_mapping
 from policyctx.messages.markers import (
     MARKER,
     marker_of,
@@ -17,10 +17,10 @@ from policyctx.messages.markers import (
     with_markers,
 )
 from policyctx.messages.shapes import blocks
-from policyctx.messages.shapes.shape import Part, Shape
+from policyctx.messages.shapes.shape import Part
 
 
-class AnthropicShape(Shape):
+class AnthropicShape(blocks.DictShape):
     """Reads and edits messages whose parts are all in their content."""
 
     takes_markers = True
@@ -31,11 +31,7 @@ class AnthropicShape(Shape):
 
     def problem(self, message: Message) -> str | None:
         """Return what is wrong with the role or the content."""
-        return (
-            blocks.wrong_with_role(message)
-            or blocks.wrong_with_content(message)
-            or blocks.wrong_with_blocks(message)
-        )
+        return blocks.wrong_with_message(message)
 
     def role(self, message: Message) -> str:
         """Return the role, as it is in the message."""
@@ -67,15 +63,6 @@ class AnthropicShape(Shape):
             if isinstance(held, list)
             else None
         )
-
-    def plain(self, message: Message) -> JSON:
-        """Return the message without the fields that are None."""
-        return without_none(message)  # type: ignore[return-value]
-
-    def block(self, message: Message, path: Path) -> JSON:
-        """Return the block at the path; for a text that is the whole content, the message."""
-        plain: JSON = blocks.plain_block(message, path)
-        return plain
 
     def marked(self, message: Message, ttls: Mapping[Path, Ttl]) -> Message:
         """Return the message with these markers; a content that is a text becomes a block."""

@@ -5,13 +5,21 @@ Blocks of a type that is not known become parts of the kind `unknown` and are le
 
 import copy
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from types import NoneType
 from typing import Any
 
 from policyctx.definitions.items import UNKNOWN, Message, Path, PlainValue, author_of, joined
-from policyctx.messages.json_text import Text, as_mapping, compact_json, json_text, stringified
+from policyctx.messages.json_text import (
+    JSON,
+    Text,
+    as_mapping,
+    compact_json,
+    json_text,
+    stringified,
+    without_none,
+)
 from policyctx.messages.markers import MARKER, marker_of, unmarked, unmarked_block, unmarked_blocks
 from policyctx.messages.shapes.block_texts import (
     DOCUMENTS,
@@ -30,6 +38,7 @@ from policyctx.messages.shapes.shape import (
     RESULT_ROLES,
     SPEAKING_ROLES,
     Part,
+    Shape,
     kind_of_text,
 )
 
@@ -162,6 +171,29 @@ def result_parts(
     return [result, *_inside(result, media)] if media else [result]
 
 
+# The blocks of Anthropic's API as which the files of other hosts are sized.
+_FILES = {"image": "image", "application": "document", "text": "document"}
+_FILES |= {"audio": "audio", "video": "video"}
+
+
+def block_type(media_type: str) -> str | None:
+    """Return the type of the block by which a file is sized, None for one without a size."""
+    return _FILES.get(media_type.partition("/")[0])
+
+
+def file_part(path: Path, block: Mapping[str, Any], text: Text, media_type: str | None) -> Part:
+    """Return the part of a file with a text of the host; `block` gives its size."""
+    kind = block["type"] if block["type"] in ("image", "document") else "unknown"
+    return Part(path, kind, text, "", (medium_of(block),), media_type=media_type)
+
+
+def shown_files(result: Part, files: Iterable[Part]) -> Iterator[Part]:
+    """Yield the images and documents in a result of a host, numbered, as parts of it."""
+    shown = (part for part in files if part.kind != "unknown")
+    for number, part in enumerate(shown, 1):
+        yield part._replace(call_id=result.call_id, error=result.error, number=number)
+
+
 def _media_in(content: Sequence[object]) -> dict[int, Mapping[str, Any]]:
     """Return the images, documents and sounds in the content of a result, by their index."""
     seen = ((j, as_mapping(part)) for j, part in enumerate(content))
@@ -183,6 +215,25 @@ def _medium(path: Path, block: Mapping[str, Any]) -> Part:
 def word(value: object) -> str | None:
     """Return a value if it is a string, otherwise None."""
     return value if isinstance(value, str) else None
+
+
+class DictShape(Shape):
+    """What the shapes of the APIs' dicts have in common."""
+
+    def plain(self, message: Message) -> JSON:
+        """Return the message without the fields that are None."""
+        plain: JSON = without_none(message)
+        return plain
+
+    def block(self, message: Message, path: Path) -> JSON:
+        """Return the innermost list element around the path, or else the message."""
+        plain: JSON = plain_block(message, path)
+        return plain
+
+
+def wrong_with_message(message: Mapping[str, Any]) -> str | None:
+    """Return what is wrong with the role, the content or a block of a message, None if nothing."""
+    return wrong_with_role(message) or wrong_with_content(message) or wrong_with_blocks(message)
 
 
 def wrong_with_content(message: Mapping[str, Any]) -> str | None:

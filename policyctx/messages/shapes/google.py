@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from policyctx.definitions.items import UNKNOWN, Medium, Message, Path
-from policyctx.messages.json_text import JSON, Text, json_text, without_none
+from policyctx.messages.json_text import Text, json_text
 from policyctx.messages.markers import unmarked_block
 from policyctx.messages.shapes import blocks
 from policyctx.messages.shapes.block_texts import BlockList, blocks_in, joined_text
-from policyctx.messages.shapes.shape import Part, Shape, kind_of_text
+from policyctx.messages.shapes.shape import Part, kind_of_text
 
 # The names of a field: in the API's JSON, and in the SDK.
 _CALL = ("functionCall", "function_call")
@@ -38,7 +38,7 @@ _KINDS: dict[str, Literal["image", "document", "sound"]] = {
 _ROLES = ("user", "model", "function", None)
 
 
-class GeminiShape(Shape):
+class GeminiShape(blocks.DictShape):
     """Reads and edits contents. A call without an id is paired by the name of its tool."""
 
     def recognises(self, message: object) -> bool:
@@ -109,15 +109,6 @@ class GeminiShape(Shape):
         new = self.written("user", f"{text}\n{said}")
         new["parts"] += response.get("parts") or []
         return new
-
-    def plain(self, message: Message) -> JSON:
-        """Return the content without the fields that are None."""
-        return without_none(message)  # type: ignore[return-value]
-
-    def block(self, message: Message, path: Path) -> JSON:
-        """Return the part at the path."""
-        plain: JSON = blocks.plain_block(message, path)
-        return plain
 
     def as_json(self, value: object) -> Text:
         """Return the input of a call or the response of a tool as the text of an item."""

@@ -11,11 +11,11 @@ from itertools import chain
 from typing import Any
 
 from policyctx.definitions.items import Medium, Message, Path, PlainValue
-from policyctx.messages.json_text import JSON, Text, json_text, without_none
+from policyctx.messages.json_text import Text, json_text
 from policyctx.messages.shapes import blocks
 from policyctx.messages.shapes.anthropic import edit_content
 from policyctx.messages.shapes.block_texts import medium_of
-from policyctx.messages.shapes.shape import EMPTY_INPUT, Part, Shape
+from policyctx.messages.shapes.shape import EMPTY_INPUT, Part
 
 # The field with the input of a call of the client's tools, by type of item; the type of its result
 # ends with `_output`.
@@ -62,7 +62,7 @@ _KNOWN = frozenset({*INPUT_FIELDS, *OUTPUT_TYPES, *_CARRIED_OUT, "message", "rea
 _OF_ANTHROPIC = frozenset({"usage", "stop_reason"})
 
 
-class ResponsesShape(Shape):
+class ResponsesShape(blocks.DictShape):
     """Reads and edits the items of the Responses API; a reply of the model is several of them."""
 
     splits_replies = True
@@ -79,11 +79,7 @@ class ResponsesShape(Shape):
         """Return what is wrong with a message's role or content, or with the input of a call."""
         kind = message["type"]
         if kind == "message":
-            return (
-                blocks.wrong_with_role(message)
-                or blocks.wrong_with_content(message)
-                or blocks.wrong_with_blocks(message)
-            )
+            return blocks.wrong_with_message(message)
         field = INPUT_FIELDS.get(kind) if kind in OF_TEXT else None
         given = None if field is None else message.get(field)
         if given is not None and not isinstance(given, str):
@@ -146,15 +142,6 @@ class ResponsesShape(Shape):
         new = self.written("user", text)
         new["content"] += held if isinstance(held, list) else [{**held, "type": "input_image"}]
         return new
-
-    def plain(self, message: Message) -> JSON:
-        """Return the item without the fields that are None."""
-        return without_none(message)  # type: ignore[return-value]
-
-    def block(self, message: Message, path: Path) -> JSON:
-        """Return the content part at the path, or the whole item."""
-        plain: JSON = blocks.plain_block(message, path)
-        return plain
 
     def is_empty(self, message: Message) -> bool:
         """Return whether this is a message without content."""

@@ -10,7 +10,13 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 
 from policyctx.definitions.items import Message, PlainValue
-from policyctx.replay.readers.building import RecordingBuilder, RecordingNames, function_call, usage
+from policyctx.replay.readers.building import (
+    RecordingBuilder,
+    RecordingNames,
+    function_call,
+    tool_message,
+    usage,
+)
 from policyctx.replay.readers.source import Source
 from policyctx.replay.readers.values import Record, mapping, number, objects, seconds, word
 from policyctx.replay.recording import Recording
@@ -32,12 +38,6 @@ def recognises(record: object) -> bool:
     """Is this the outline of a trajectory."""
     fields = mapping(record)
     return word(fields.get("schema_version")).startswith("ATIF-v1.") and "steps" in fields
-
-
-def stands_alone(record: object) -> bool:
-    """Return True: a line is a trajectory, or nothing of one."""
-    del record
-    return True
 
 
 def recordings(source: Source) -> Iterator[Recording]:
@@ -162,8 +162,7 @@ class _Trajectory:
     def _answer(self, call_id: str, content: object, *, failed: bool = False) -> None:
         if call_id in self._open:
             self._open.remove(call_id)
-        result = {"role": "tool", "tool_call_id": call_id, "content": content}
-        self._add(result | ({"is_error": True} if failed else {}))
+        self._add(tool_message(call_id, content, is_error=failed))
 
     def _call(self, step: Record) -> None:
         metrics, count = mapping(step.get("metrics")), step.get("llm_call_count")

@@ -40,6 +40,17 @@ def tool_use(call_id: object, name: object, arguments: object) -> Record:
     return {"type": "tool_use", "id": word(call_id), "name": word(name), "input": arguments}
 
 
+def tool_message(
+    call_id: object, content: object, *, name: str | None = None, is_error: bool = False
+) -> Record:
+    """Return what a call gave in the form of the chat API."""
+    message: Record = {"role": "tool", "tool_call_id": word(call_id)}
+    if name is not None:
+        message["name"] = name
+    message["content"] = content
+    return {**message, "is_error": True} if is_error else message
+
+
 def tool_result(call_id: object, content: object, *, is_error: bool) -> Record:
     """Return the block of what a call gave."""
     result = {"type": "tool_result", "tool_use_id": word(call_id), "content": content}
@@ -213,7 +224,10 @@ class RecordingBuilder:
     def recording(self, name: str, format_: str) -> Recording:
         """Return what was gathered."""
         not_prompt = Counter(self.not_prompt)
-        not_prompt["message that no call was made with"] = len(self._unsent())
+        sent = {id(message) for message in self._new}
+        sent.update(id(message) for call in self._calls for message in call.new)
+        unsent = {id(message) for message in self._left} - sent
+        not_prompt["message that no call was made with"] = len(unsent)
         return Recording(
             name,
             format_,
@@ -227,10 +241,6 @@ class RecordingBuilder:
             unread=self.unread,
             project=self.project,
         )
-
-    def _unsent(self) -> set[int]:
-        sent = {id(message) for call in self._calls for message in call.new}
-        return set(map(id, self._left)) - sent - set(map(id, self._new))
 
 
 class RecordingNames:

@@ -29,11 +29,6 @@ def recognises(record: object) -> bool:
     return is_chat_message(record) or any(map(is_chat_message, _listed(record)[:1]))
 
 
-def stands_alone(record: object) -> bool:
-    """Is this a whole conversation, or nothing of one."""
-    return bool(_listed(record)) or not is_chat_message(record)
-
-
 def recordings(source: Source) -> Iterator[Recording]:
     """Yield one recording of a file of messages, and one of each list of messages."""
     names = source.names()

@@ -41,6 +41,8 @@ _NOT_PROMPT = frozenset({
     "event_msg", "inter_agent_communication_metadata", "session_meta", "token_usage_record",
     "turn_context", "world_state",
 })  # fmt: skip
+# A shorter text that was typed may well be a part of another one by chance.
+_LONG = 40
 _ENVELOPES = _NOT_PROMPT | {"response_item", "compacted"}
 
 
@@ -86,8 +88,11 @@ class _Rollout:
         """Mark what the user did not type; the oldest rollouts do not say it."""
         if not self._typed:
             return
+        long = [text for text in self._typed if len(text) >= _LONG]
         for message in self._of_users:
-            if not message.author and not _is_typed(_text(message), self._typed):
+            text = _text(message)
+            is_typed = text.strip() in self._typed or any(one in text for one in long)
+            if not message.author and not is_typed:
                 message.author = "program"
 
     def read(self, record: Record) -> None:
@@ -224,15 +229,6 @@ def _text(item: Message) -> str:
     if isinstance(content, str):
         return content
     return "\n".join(word(part.get("text")) for part in objects(content))
-
-
-# A shorter text may well be a part of another one by chance.
-_LONG = 40
-
-
-def _is_typed(text: str, typed: set[str]) -> bool:
-    """Whether a text is one that was typed, or has one in it."""
-    return text.strip() in typed or any(one in text for one in typed if len(one) >= _LONG)
 
 
 def _role(item: Message) -> PlainValue:

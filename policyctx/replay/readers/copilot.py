@@ -13,7 +13,13 @@ from collections.abc import Iterator
 
 from policyctx.definitions.items import written_by
 from policyctx.messages.json_text import text_of
-from policyctx.replay.readers.building import RecordingBuilder, calls_of, thinking, usage
+from policyctx.replay.readers.building import (
+    RecordingBuilder,
+    calls_of,
+    thinking,
+    tool_message,
+    usage,
+)
 from policyctx.replay.readers.home import Home
 from policyctx.replay.readers.source import Source
 from policyctx.replay.readers.values import Record, counts, mapping, number, seconds, word
@@ -147,9 +153,8 @@ def _result(fields: Record) -> Record:
     content = mapping(result).get("content", result)
     error = mapping(fields.get("error")).get("message", fields.get("error"))
     said = content if fields.get("success") is not False else error or content
-    text = text_of(said)
-    message = {"role": "tool", "tool_call_id": word(fields.get("toolCallId")), "content": text}
-    return message | ({"is_error": True} if fields.get("success") is False else {})
+    failed = fields.get("success") is False
+    return tool_message(fields.get("toolCallId"), text_of(said), is_error=failed)
 
 
 def _compact(builder: RecordingBuilder, fields: Record) -> None:

@@ -8,7 +8,7 @@ and what changed in it since. What a round cost is not told apart, so no usage i
 from collections.abc import Iterator
 from typing import Any
 
-from policyctx.replay.readers.building import RecordingBuilder, calls_of
+from policyctx.replay.readers.building import RecordingBuilder, calls_of, tool_message
 from policyctx.replay.readers.home import editor_homes
 from policyctx.replay.readers.source import Source
 from policyctx.replay.readers.values import Record, mapping, objects, seconds, word
@@ -100,7 +100,7 @@ def _add_round(builder: RecordingBuilder, one: Record, results: Record) -> None:
         if call_id in results:
             parts = objects(mapping(results[call_id]).get("content"))
             text = "".join(_text(part.get("value")) for part in parts)
-            builder.add({"role": "tool", "tool_call_id": call_id, "content": text})
+            builder.add(tool_message(call_id, text))
 
 
 def _text(value: object) -> str:

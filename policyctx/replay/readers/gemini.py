@@ -42,12 +42,6 @@ def reply_of(record: Record) -> list[Message]:
     return [message for message in messages if message["content"]]
 
 
-def answered_by(record: Record) -> list[str]:
-    """Return the ids of the calls whose results a reply carries."""
-    calls = objects(record.get("toolCalls"))
-    return [word(call.get("id")) for call in calls if call.get("result") is not None]
-
-
 def _billed(reply: Record) -> Usage | None:
     """Return the usage of a reply, None where nothing was billed."""
     billed = with_cached(reply.get("tokens"), "input", "cached", "output")
@@ -105,13 +99,11 @@ def _result_content(result: object, call_id: str) -> object:
             continue
         answer = mapping(part["functionResponse"])
         if word(answer.get("id")) in ("", call_id):
-            blocks.append({"type": "text", "text": _response_text(mapping(answer.get("response")))})
+            response = mapping(answer.get("response"))
+            said = response.get("output", response.get("error"))
+            text = said if isinstance(said, str) else compact_json(response)
+            blocks.append({"type": "text", "text": text})
     return _alone(blocks)
-
-
-def _response_text(response: Record) -> str:
-    said = response.get("output", response.get("error"))
-    return said if isinstance(said, str) else compact_json(response)
 
 
 def _alone(blocks: list[Record]) -> object:
@@ -231,7 +223,9 @@ class _GeminiSession:
 
     def _messages(self, record: Record) -> list[Message]:
         if record.get("type") == "gemini":
-            self._answered.update(answered_by(record))
+            calls = objects(record.get("toolCalls"))
+            answered = (call for call in calls if call.get("result") is not None)
+            self._answered.update(word(call.get("id")) for call in answered)
             return reply_of(record)
         said = prompt_of(record, self._answered) if record.get("type") == "user" else []
         return [self._marked(message) for message in said]

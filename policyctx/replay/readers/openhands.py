@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from policyctx.definitions.items import Message, written_by
 from policyctx.messages.json_text import compact_json
-from policyctx.replay.readers.building import RecordingBuilder, function_call, usage
+from policyctx.replay.readers.building import RecordingBuilder, function_call, tool_message, usage
 from policyctx.replay.readers.source import Source
 from policyctx.replay.readers.values import Record, mapping, number, objects, seconds, word
 from policyctx.replay.recording import Recording
@@ -88,12 +88,9 @@ class Events:
         kind = word(event.get("observation")) or "null"
         origin = mapping(event.get("tool_call_metadata"))
         if origin:
-            self._builder.add({
-                "role": "tool",
-                "tool_call_id": word(origin.get("tool_call_id")),
-                "name": word(origin.get("function_name")),
-                "content": self._shown(event),
-            } | ({"is_error": True} if kind == "error" else {}))  # fmt: skip
+            name, text = word(origin.get("function_name")), self._shown(event)
+            call_id, failed = origin.get("tool_call_id"), kind == "error"
+            self._builder.add(tool_message(call_id, text, name=name, is_error=failed))
         elif kind in NOT_PROMPT:
             self._builder.pass_over(kind)
         else:
@@ -113,8 +110,10 @@ class Events:
         forgotten = args.get("forgotten_event_ids")
         if not isinstance(forgotten, list):
             first, last = args.get("forgotten_events_start_id"), args.get("forgotten_events_end_id")
-            whole = isinstance(first, int) and isinstance(last, int)
-            forgotten = [i for i in self._by_event if whole and _within(i, first, last)]
+            forgotten = []
+            if isinstance(first, int) and isinstance(last, int):
+                numbers = (i for i in self._by_event if isinstance(i, int))
+                forgotten = [i for i in numbers if first <= i <= last]
         known = [i for i in forgotten if isinstance(i, int | str) and i in self._by_event]
         gone = {id(self._by_event[i]) for i in known}
         context = self._builder.context
@@ -124,11 +123,6 @@ class Events:
             place = places[0] if places else len(kept)
             kept.insert(place, written_by("summary", {"role": "user", "content": summary}))
         self._builder.begin_anew(kept, why="compaction")
-
-
-def _within(event: object, first: object, last: object) -> bool:
-    numbers = isinstance(event, int) and isinstance(first, int) and isinstance(last, int)
-    return numbers and first <= event <= last  # type: ignore[operator]
 
 
 def _message(response: Record) -> Message | None:
@@ -203,7 +197,9 @@ class SdkEvents:
         kind = word(event.get("kind"))
         if kind == "SystemPromptEvent":
             self._tools = event.get("tools")
-            self._add(event, {"role": "system", "content": _text_said(event.get("system_prompt"))})
+            prompt = event.get("system_prompt")
+            text = word(prompt) or word(mapping(prompt).get("text"))
+            self._add(event, {"role": "system", "content": text})
         elif kind == "MessageEvent":
             self._message(event)
         elif kind == "ActionEvent":
@@ -239,7 +235,10 @@ class SdkEvents:
         response = word(event.get("llm_response_id"))
         if self._reply is None or not response or response != self._response:
             self._called(event)
-            self._reply = {"role": "assistant", "content": _thought(event), "tool_calls": []}
+            # Reasoning is sent again.
+            said = map(_part, objects(event.get("thought")))
+            content = [*objects(event.get("thinking_blocks")), *said]
+            self._reply = {"role": "assistant", "content": content, "tool_calls": []}
             self._response = response
             self._add(event, self._reply)
         call = mapping(event.get("tool_call"))
@@ -263,22 +262,12 @@ class SdkEvents:
         self._builder.begin_anew(kept, why="compaction")
 
 
-def _text_said(content: object) -> str:
-    """Return a text that stands alone, or as the text of a part."""
-    return word(content) or word(mapping(content).get("text"))
-
-
 def _part(part: Record) -> Record:
     if part.get("type") != "image":
         return {"type": "text", "text": word(part.get("text"))} if "text" in part else part
     urls = part.get("image_urls")
     url = urls[0] if isinstance(urls, list) and urls else part.get("url")
     return {"type": "image_url", "image_url": {"url": word(url)}}
-
-
-def _thought(event: Record) -> list[Record]:
-    """Return what a reply says beside its calls, with its reasoning where it is sent again."""
-    return [*objects(event.get("thinking_blocks")), *map(_part, objects(event.get("thought")))]
 
 
 def _result(event: Record, kind: str) -> Message:
@@ -290,10 +279,9 @@ def _result(event: Record, kind: str) -> Message:
         content = [_part(part) for part in objects(content)]
     elif not isinstance(content, str):
         content = compact_json(observation)
-    message: Message = {"role": "tool", "tool_call_id": word(event.get("tool_call_id"))}
-    message |= {"name": word(event.get("tool_name")), "content": content}
+    call_id, name = event.get("tool_call_id"), word(event.get("tool_name"))
     failed = kind == "AgentErrorEvent" or observation.get("is_error") is True
-    return message | ({"is_error": True} if failed else {})
+    return tool_message(call_id, content, name=name, is_error=failed)
 
 
 # How the program carries an action out, which the model did not write.
@@ -311,7 +299,7 @@ _WRITES = frozenset({"edit", "write"})
 def read_resolved(output: Record, builder: RecordingBuilder) -> None:
     """Read what the resolver wrote of one issue."""
     history = list(_resolver_events(output.get("history"), builder))
-    usages = _usages(output)
+    usages = [*map(_usage, objects(mapping(output.get("metrics")).get("token_usages")))]
     if any("args" in event and "source" in event for event in history):
         # A version that writes events with their envelope.
         enveloped = Events(builder)
@@ -333,12 +321,6 @@ def _resolver_events(history: object, builder: RecordingBuilder) -> list[Record]
     found = history if isinstance(history, list) else []
     flat = [event for one in found for event in (one if isinstance(one, list) else [one])]
     return list(builder.objects(flat, "record that is not an event"))
-
-
-def _usages(output: Record) -> list[Usage]:
-    """Return the usage of each response, in their order, as far as the metrics have it."""
-    found = objects(mapping(output.get("metrics")).get("token_usages"))
-    return [_usage(one) for one in found]
 
 
 def _usage(fields: Record) -> Usage:
@@ -419,9 +401,8 @@ class _BareEvents:
         same = (one for one in self._open if one["function"]["name"] == kind)
         call = next(same, self._open[0])
         self._open.remove(call)
-        result: Message = {"role": "tool", "tool_call_id": call["id"]}
-        result |= {"name": call["function"]["name"], "content": text}
-        self._builder.add(result | ({"is_error": True} if kind == "error" else {}))
+        name, failed = call["function"]["name"], kind == "error"
+        self._builder.add(tool_message(call["id"], text, name=name, is_error=failed))
 
 
 def _args(event: Record) -> Record:
@@ -441,11 +422,6 @@ def recognises(record: object) -> bool:
     if isinstance(history, list) and "instance_id" in fields:
         return any(map(_is_event, history[:1]))
     return _is_event(record)
-
-
-def stands_alone(record: object) -> bool:
-    """Is this a whole conversation, or nothing of one."""
-    return not _is_event(record)
 
 
 def recordings(source: Source) -> Iterator[Recording]:
@@ -487,19 +463,18 @@ def _instance(record: Record) -> str:
 
 def _read_instance(record: Record, builder: RecordingBuilder) -> None:
     history = objects(record.get("history"))
-    events = _events(builder, history[0] if history else {}, _longest(record))
+    settings = mapping(mapping(record.get("metadata")).get("llm_config"))
+    longest = number(settings.get("max_message_chars"))
+    events = _events(builder, history[0] if history else {}, longest)
     for event in builder.objects(record.get("history"), "record that is not an event"):
         events.read(event)
 
 
-def _longest(record: Record) -> int:
-    """Return how many characters of an observation a model was shown, 0 for all."""
-    settings = mapping(mapping(record.get("metadata")).get("llm_config"))
-    return number(settings.get("max_message_chars"))
-
-
 def _events(builder: RecordingBuilder, first: Record, longest: int = 0) -> Events | SdkEvents:
-    """Return what reads the events of a session, which the first of them tells."""
+    """Return what reads the events of a session, which the first of them tells.
+
+    A model was shown `longest` characters of an observation, all for 0.
+    """
     return SdkEvents(builder) if is_sdk_event(first) else Events(builder, longest)
 
 

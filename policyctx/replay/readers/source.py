@@ -18,6 +18,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from types import ModuleType
 from typing import Any, BinaryIO, TypeAlias
@@ -208,7 +209,8 @@ class JsonLines(Source):
         """Yield the value of each line that has one of the marks and is JSON."""
         self.begin()
         with self._opened() as file:
-            for text in self._lines(file):
+            lines = chain((file.readline().removeprefix(BOM),), file)
+            for text in lines:
                 if not any(mark in text for mark in marks) and text.endswith(_ENDS):
                     continue
                 if not text or text.isspace():
@@ -221,11 +223,6 @@ class JsonLines(Source):
                         self.unread += Unread(1, len(text))
                 else:
                     yield value
-
-    def _lines(self, file: BinaryIO) -> Iterator[bytes]:
-        """Yield the lines to read, without the mark at the beginning of the file."""
-        yield file.readline().removeprefix(BOM)
-        yield from file
 
 
 class Document(Source):

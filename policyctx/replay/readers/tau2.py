@@ -7,7 +7,7 @@ see. The domain's policy stands in for the agent's system prompt, which holds it
 
 from collections.abc import Iterator
 
-from policyctx.replay.readers.building import RecordingBuilder, calls_of, usage
+from policyctx.replay.readers.building import RecordingBuilder, calls_of, tool_message, usage
 from policyctx.replay.readers.source import Source
 from policyctx.replay.readers.values import Record, mapping, objects, seconds, word
 from policyctx.replay.recording import Recording
@@ -73,6 +73,6 @@ class _Conversation:
         if message.get("requestor") == "user":
             self.builder.pass_over("result of the user's own tools")
             return
-        call_id, content = word(message.get("id")), message.get("content")
-        result = {"role": "tool", "tool_call_id": call_id, "content": content}
-        self.builder.add(result | ({"is_error": True} if message.get("error") is True else {}))
+        failed = message.get("error") is True
+        result = tool_message(message.get("id"), message.get("content"), is_error=failed)
+        self.builder.add(result)

@@ -21,12 +21,6 @@ def recognises(record: object) -> bool:
     return "task_id" in fields and isinstance(fields.get("traj"), list)
 
 
-def stands_alone(record: object) -> bool:
-    """Is this a whole conversation, or nothing of one."""
-    del record
-    return True
-
-
 def recordings(source: Source) -> Iterator[Recording]:
     """Yield a recording for each task and trial."""
     names = source.names()

@@ -13,11 +13,12 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from functools import cache
 from html import escape
 from importlib import resources
 from importlib.util import find_spec
+from math import isinf
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -30,8 +31,8 @@ from policyctx.replay.accuracy import Checks
 from policyctx.replay.answer import answer_of, day_of, titles
 from policyctx.replay.audit import AuditedCompaction
 from policyctx.replay.cost import BilledCall, Cost, billed_calls
-from policyctx.replay.simulated import Absence, KeptItem, Need, Removal, SeenItem, SimulatedSession
-from policyctx.replay.summing import Figures, Net, SentTokens, contradicting, figures_of, total
+from policyctx.replay.simulated import KeptItem, Need, Removal, SeenItem, SimulatedSession
+from policyctx.replay.summing import Figures, Net, contradicting, figures_of, total
 
 Values = dict[str, Any]
 # What a token may be taken for; the page stacks them, so none is in two of them.
@@ -93,11 +94,12 @@ def said(session: SimulatedSession) -> list[Values]:
 
 
 def _figures(figures: Figures) -> Values:
+    asked = ", ".join(figures.not_asked)
     return {
         "calls": figures.calls,
         "calls_with_usage": figures.billed,
-        "without": _sent(figures.unedited),
-        "with": _sent(figures.edited),
+        "without": asdict(figures.unedited),
+        "with": asdict(figures.edited),
         "removed": figures.removed,
         "removed_tokens": figures.removed_tokens,
         "regretted": figures.regretted,
@@ -132,7 +134,7 @@ def _figures(figures: Figures) -> Values:
         },
         "checks": list(_checks(figures.checks)),
         "told": [
-            *_not_asked(figures),
+            *([f"Summaries are made from the text alone, not by {asked}."] if asked else []),
             *(f"The policy contradicts the recording: {one}." for one in contradicting(figures)),
             *_told(figures.assumed_windows, "Window assumed"),
             *_told(figures.tiers, "Standard prices taken for another service tier"),
@@ -143,32 +145,19 @@ def _figures(figures: Figures) -> Values:
     }
 
 
+_OF_CHECK = ("calls", "tokens", "off", "unknown", "error")
+
+
 def _checks(checks: Checks) -> Iterator[Values]:
     for format_ in checks.formats:
         check = checks.together(format_)
-        yield {
-            "format": format_,
-            "calls": check.calls,
-            "tokens": check.tokens,
-            "off": check.off,
-            "unknown": check.unknown,
-            "error": check.error,
-        }
-
-
-def _not_asked(figures: Figures) -> Iterator[str]:
-    if figures.not_asked:
-        yield f"Summaries are made from the text alone, not by {', '.join(figures.not_asked)}."
+        yield {"format": format_, **{name: getattr(check, name) for name in _OF_CHECK}}
 
 
 def _told(numbers: Mapping[str, int], what: str) -> Iterator[str]:
     for text, number in sorted(numbers.items()):
         times = "once" if number == 1 else f"{number:,} times"
         yield f"{what} {times}: {text}"
-
-
-def _sent(sent: SentTokens) -> Values:
-    return {"tokens": sent.tokens, "largest": sent.largest, "over_window": sent.over_window}
 
 
 def _cost(cost: Cost, *, is_priced: bool) -> Values:
@@ -255,29 +244,16 @@ def _subject(of: Removal | SeenItem) -> Values:
     }
 
 
+_OF_ITEM = [one.name for one in fields(SeenItem) if one.name not in {"absences", "kept"}]
+
+
 def _item(item: SeenItem) -> Values:
-    return {
-        "part": item.part,
-        "position": item.position,
-        "message": item.message,
-        "role": item.role,
-        "item_type": item.item_type,
-        "tool": item.tool,
-        "item_id": item.item_id,
-        "error": item.error,
-        "tokens": item.tokens,
-        "chars": item.chars,
-        "media": item.media,
-        "arrived": item.arrived,
-        "inside": item.inside,
-        "text": item.text,
-        "absences": [_absence(absence) for absence in item.absences],
-    }
-
-
-def _absence(absence: Absence) -> Values:
-    until = None if absence.until == float("inf") else absence.until
-    return {"since": absence.since, "until": until, "left": absence.left}
+    values = {name: getattr(item, name) for name in _OF_ITEM}
+    absences = [
+        {"since": one.since, "until": None if isinf(one.until) else one.until, "left": one.left}
+        for one in item.absences
+    ]
+    return {**values, "absences": absences}
 
 
 # JSON escapes for what a parser of HTML might end a script at, and for what old parsers of
@@ -303,6 +279,11 @@ def visible_values(value: PlainValue) -> PlainValue:
     if isinstance(value, dict):
         return {visible_values(key): visible_values(one) for key, one in value.items()}
     return [*map(visible_values, value)] if isinstance(value, list | tuple) else value
+
+
+def values_script(element_id: str, value: PlainValue) -> str:
+    """Return an element with values for the scripts of a page, as a person may read them."""
+    return json_script(element_id, visible_values(value)) + "\n"
 
 
 def inline_script(source: str) -> tuple[str, str]:
@@ -366,35 +347,42 @@ def page(
     `missing` are sentences on what the page does not show, such as a file that could not be read.
     Raises `MissingExtraError` without the plotting library.
     """
+    title, scripts = f"{policy}: a replay", map(asset, _SCRIPTS)
+    yield from framed(title, asset("replay.html"), scripts, _values(policy, sessions, missing))
+
+
+def _values(
+    policy: str, sessions: Sequence[SimulatedSession], missing: Sequence[str]
+) -> Iterator[str]:
+    yield values_script("overview", overview(policy, sessions, missing))
+    for number, session in enumerate(sessions):
+        yield values_script(f"calls-{number}", packed(calls(session)))
+        yield values_script(f"decisions-{number}", packed(decisions(session)))
+        yield values_script(f"said-{number}", packed(said(session)))
+
+
+def framed(title: str, body: str, scripts: Iterable[str], values: Iterable[str]) -> Iterator[str]:
+    """Yield a page piece by piece, with the elements of `values` behind its body.
+
+    Raises `MissingExtraError` without the plotting library.
+    """
     check_drawable()
-    element, digest = inline_script(_script())
+    element, digest = inline_script('"use strict";\n' + "\n".join(scripts))
     library, digests = drawing_library()
     yield Template(asset("page.html")).substitute(
         security=escape(_SECURITY.format(scripts=f"{digest} {digests}")),
-        title=escape(visible(f"{policy}: a replay")),
+        title=escape(visible(title)),
         style="\n".join(map(asset, _STYLES)),
+        body=body.rstrip(),
     )
-    yield _values("overview", overview(policy, sessions, missing))
-    for number, session in enumerate(sessions):
-        yield _values(f"calls-{number}", packed(calls(session)))
-        yield _values(f"decisions-{number}", packed(decisions(session)))
-        yield _values(f"said-{number}", packed(said(session)))
+    yield from values
     yield f"{element}\n{library}\n</body>\n</html>\n"
-
-
-def _values(element_id: str, value: Values) -> str:
-    return json_script(element_id, visible_values(value)) + "\n"
 
 
 def check_drawable() -> None:
     """Raise `MissingExtraError` when there is nothing to draw with."""
     if find_spec("plotly") is None:
         raise MissingExtraError("a report", extra="report")
-
-
-@cache
-def _script() -> str:
-    return '"use strict";\n' + "\n".join(map(asset, _SCRIPTS))
 
 
 def asset(name: str) -> str:

@@ -18,7 +18,7 @@ from policyctx.testing.failures import OutcomeError, WordingError
 from policyctx.testing.faults import ScriptedModel, ScriptedSummarizer
 from policyctx.testing.kinds import Amount, Size, amount
 from policyctx.testing.selecting import Returned
-from policyctx.testing.step_definitions import given, then, when
+from policyctx.testing.step_definitions import given, given_or_when, then, when
 from policyctx.testing.steps.files import bytes_of
 from policyctx.testing.world import World
 from policyctx.tokens.counter import counter_for
@@ -29,12 +29,7 @@ from policyctx.turns.result import Result
 _LEAST_GROWTH = 1.5
 
 
-@given(
-    "the {who=summarizer|model} answers( {text:text})",
-    'the summarizer answers "Rename the field."',
-    'the model answers "I cannot help with that."',
-)
-@when(
+@given_or_when(
     "the {who=summarizer|model} answers( {text:text})",
     'the summarizer answers "Rename the field."',
     'the model answers "I cannot help with that."',
@@ -48,14 +43,7 @@ def _(policyctx_world: World, who: str, text: str = "", docstring: str = "") -> 
     policyctx_world.script_summarizer(kind).text = text or docstring
 
 
-@given(
-    "the summarizer fails (every time|{times:number} time(s))( saying {why:text})"
-    "( with HTTP {status:number})( and retry-after {seconds:number})",
-    "the summarizer fails every time",
-    'the summarizer fails 2 times saying "overloaded"',
-    "the summarizer fails 1 time with HTTP 429 and retry-after 7",
-)
-@when(
+@given_or_when(
     "the summarizer fails (every time|{times:number} time(s))( saying {why:text})"
     "( with HTTP {status:number})( and retry-after {seconds:number})",
     "the summarizer fails every time",
@@ -114,19 +102,13 @@ def _(policyctx_world: World, tokens: int) -> None:
     policyctx_world.script_summarizer().billed = tokens
 
 
-@given("the summarizer hangs", "the summarizer hangs")
-@when("the summarizer hangs", "the summarizer hangs")
+@given_or_when("the summarizer hangs")
 def _(policyctx_world: World) -> None:
     """It does not answer for ten seconds. Time-outs are not simulated, so set short ones."""
     policyctx_world.script_summarizer().hangs = True
 
 
-@given(
-    "the working directory has the file(s) {names:names} (of {size:size}|that read(s) {text:text})",
-    'the working directory has the file "src/a.py" of 5,000 tokens',
-    'the working directory has the files "a.md" and "b.md" that read "hello"',
-)
-@when(
+@given_or_when(
     "the working directory has the file(s) {names:names} (of {size:size}|that read(s) {text:text})",
     'the working directory has the file "src/a.py" of 5,000 tokens',
     'the working directory has the files "a.md" and "b.md" that read "hello"',
@@ -187,12 +169,7 @@ def _(policyctx_world: World, name: str, where: str = "") -> None:
     path.unlink()
 
 
-@given(
-    "the agent has read the file(s) {names:names}( with {tool:name})",
-    'the agent has read the file "src/a.py"',
-    'the agent has read the files "a.py" and "b.py" with Read',
-)
-@when(
+@given_or_when(
     "the agent has read the file(s) {names:names}( with {tool:name})",
     'the agent has read the file "src/a.py"',
     'the agent has read the files "a.py" and "b.py" with Read',
@@ -304,7 +281,7 @@ def _(policyctx_world: World, names: tuple[str, ...]) -> None:
         raise OutcomeError(", ".join(names), "\n".join([", ".join(found) or "none", *warnings]))
 
 
-@then("no file is restored", "no file is restored")
+@then("no file is restored")
 def _(policyctx_world: World) -> None:
     """A compaction was made, and none came back."""
     if found := _restored(policyctx_world):
@@ -319,7 +296,9 @@ def _(policyctx_world: World, datatable: Sequence[Sequence[object]]) -> None:
     """Values of `CompactStats`, each after its name; where no compaction was made, all are 0 but
     those of `summary`, such as `summary.attempts`. A value may be a bound, such as `over 100`.
     """
-    stats = _stats(policyctx_world.outcome)
+    outcome = policyctx_world.outcome
+    made = outcome if isinstance(outcome, Returned) else outcome.compaction
+    stats = CompactStats(summary=outcome.summary_usage) if made is None else made.stats
     for name, expected in ((str(row[0]), str(row[1])) for row in datatable):
         try:
             found = attrgetter(name)(stats)
@@ -327,13 +306,6 @@ def _(policyctx_world: World, datatable: Sequence[Sequence[object]]) -> None:
             raise WordingError(f"CompactStats has no {name!r}") from None
         if not amount(expected).holds_for(found):
             raise OutcomeError(f"{name}: {expected}", f"{name}: {found}")
-
-
-def _stats(outcome: Result | Returned) -> CompactStats:
-    if isinstance(outcome, Returned):
-        return outcome.stats
-    made = outcome.compaction
-    return CompactStats(summary=outcome.summary_usage) if made is None else made.stats
 
 
 @then(
@@ -385,7 +357,7 @@ def _(policyctx_world: World, items: str) -> None:
         raise OutcomeError(compact(expected), compact(found))
 
 
-@then("no archive is written", "no archive is written")
+@then("no archive is written")
 def _(policyctx_world: World) -> None:
     """No replaced messages were saved below the root folder."""
     policyctx_world.require_event()
@@ -394,7 +366,7 @@ def _(policyctx_world: World) -> None:
         raise OutcomeError("no archive", ", ".join(found))
 
 
-@then("user and assistant take turns", "user and assistant take turns")
+@then("user and assistant take turns")
 def _(policyctx_world: World) -> None:
     """Behind the system messages the roles of the edited messages alternate, the user first.
     Results that follow each other are one turn, and so is an answer with its calls and reasoning.

@@ -16,7 +16,7 @@ from policyctx.testing.tables import messages_of
 from policyctx.testing.world import World
 
 
-@given("no messages", "no messages")
+@given("no messages")
 def _(policyctx_world: World) -> None:
     """An empty list."""
     policyctx_world.messages = []
@@ -125,7 +125,7 @@ def _(policyctx_world: World, size: Size) -> None:
     policyctx_world.set_system(size)
 
 
-@given("the caller passes the edited messages back", "the caller passes the edited messages back")
+@given("the caller passes the edited messages back")
 def _(policyctx_world: World) -> None:
     """Each event's result is the next one's input; else the caller sends the original again."""
     policyctx_world.passes_edited_back = True

@@ -8,6 +8,7 @@ from policyctx.definitions.names import READ_TOOL, SEARCH_TOOL
 from policyctx.store.excerpts import read_offloaded, search_offloaded
 from policyctx.testing.contents import ToolResult, pieces
 from policyctx.testing.failures import WordingError
+from policyctx.testing.functions import call
 from policyctx.testing.step_definitions import when
 from policyctx.testing.tables import results_of
 from policyctx.testing.world import World
@@ -54,7 +55,7 @@ def _(policyctx_world: World, text: str = "") -> None:
     policyctx_world.compact(text)
 
 
-@when("only a plan is made", "only a plan is made")
+@when("only a plan is made")
 def _(policyctx_world: World) -> None:
     """What would happen is decided, and nothing is done, as by `Session.plan`."""
     policyctx_world.plan()
@@ -134,7 +135,7 @@ def _(
     root folder, the session, the working directory and the scenario's summarizer are passed to it.
     A later step looks at the value that it returns as at any other result.
     """
-    policyctx_world.call(name, {str(row[0]): str(row[1]) for row in datatable or ()})
+    call(name, {str(row[0]): str(row[1]) for row in datatable or ()}, policyctx_world)
 
 
 @when("{duration:duration} pass(es)", "30 days pass", "1 hour passes")
@@ -147,7 +148,7 @@ def _(policyctx_world: World, duration: float) -> None:
     policyctx_world.seconds_passed += duration
 
 
-@when("the process restarts", "the process restarts")
+@when("the process restarts")
 def _(policyctx_world: World) -> None:
     """A new session object takes over: the same folder, the same id, nothing else remembered."""
     policyctx_world.begin()
@@ -162,7 +163,7 @@ def _(policyctx_world: World, tokens: int) -> None:
     policyctx_world.session.observe({"input_tokens": tokens, "output_tokens": 0})
 
 
-@when("the session is closed", "the session is closed")
+@when("the session is closed")
 def _(policyctx_world: World) -> None:
     """The session ends as `Session.close` ends it: its index is brought up to date."""
     policyctx_world.begin()

@@ -34,7 +34,7 @@ def _(policyctx_world: World, amount: Amount) -> None:
         raise OutcomeError(f"{amount} written", found, world.fates if world.turns else ())
 
 
-@then("no folder is made", "no folder is made")
+@then("no folder is made")
 def _(policyctx_world: World) -> None:
     """The root folder does not exist."""
     policyctx_world.require_event()
@@ -42,7 +42,7 @@ def _(policyctx_world: World) -> None:
         raise OutcomeError("no root folder", str(policyctx_world.root))
 
 
-@then("only their owner may read the files", "only their owner may read the files")
+@then("only their owner may read the files")
 def _(policyctx_world: World) -> None:
     """The files and folders below the root folder, and that itself, are for their owner alone."""
     policyctx_world.require_event()
@@ -217,7 +217,7 @@ def _(policyctx_world: World, item: str, pattern: str) -> None:
             raise OutcomeError(wanted, path, [fate])
 
 
-@then("the paths of the files are absolute", "the paths of the files are absolute")
+@then("the paths of the files are absolute")
 def _(policyctx_world: World) -> None:
     """The paths in `Result.files`: there is one at least, and each is a file."""
     files = policyctx_world.outcome.files
@@ -228,7 +228,7 @@ def _(policyctx_world: World) -> None:
             raise OutcomeError("an absolute path of a file", path)
 
 
-@then("every file is below the root folder", "every file is below the root folder")
+@then("every file is below the root folder")
 def _(policyctx_world: World) -> None:
     """Nothing was written beside the root folder, whatever the ids and names were, the scenario's
     own working directory apart; there is one file at least.

@@ -19,7 +19,7 @@ def shared_parts(one: object, other: object) -> list[object]:
     return [part for part in found if id(part) in known]
 
 
-@then("the same list is returned", "the same list is returned")
+@then("the same list is returned")
 def _(policyctx_world: World) -> None:
     """The very list that was given, not a copy."""
     turn = policyctx_world.last
@@ -29,7 +29,7 @@ def _(policyctx_world: World) -> None:
         raise OutcomeError("the list that was given", "another one", turn.fates)
 
 
-@then("the input is not changed", "the input is not changed")
+@then("the input is not changed")
 def _(policyctx_world: World) -> None:
     """The list that was given, and all in it, is as it was; also after an error."""
     policyctx_world.require_event()
@@ -67,10 +67,7 @@ def _(policyctx_world: World, items: str) -> None:
             raise OutcomeError(f"a breakpoint before {fate.item.item_id}", found or "none", [fate])
 
 
-@then(
-    "unchanged messages are the same objects",
-    "unchanged messages are the same objects",
-)
+@then("unchanged messages are the same objects")
 def _(policyctx_world: World) -> None:
     """Every message that a model sees as it was given is the object that was given."""
     turn = policyctx_world.last
@@ -80,10 +77,7 @@ def _(policyctx_world: World) -> None:
         raise OutcomeError("the objects that were given", f"a copy of {compact(copies[0])}")
 
 
-@then(
-    "changed messages are deep copies",
-    "changed messages are deep copies",
-)
+@then("changed messages are deep copies")
 def _(policyctx_world: World) -> None:
     """At least one message changed, and none shares with the input what could be changed later."""
     turn = policyctx_world.last
@@ -149,10 +143,7 @@ def _(policyctx_world: World, position: int | None = None) -> None:
     _require_same_prefix(before, now, count)
 
 
-@then(
-    "in every turn the prefix is unchanged up to the first new decision",
-    "in every turn the prefix is unchanged up to the first new decision",
-)
+@then("in every turn the prefix is unchanged up to the first new decision")
 def _(policyctx_world: World) -> None:
     """What each model call begins with is what the one before it began with, but for
     `cache_control` markers.

@@ -10,7 +10,7 @@ from policyctx.testing.faults import FORBIDDEN, FULL
 from policyctx.testing.functions import yaml_values
 from policyctx.testing.policies import named_source, written_source
 from policyctx.testing.reporting import running_step, shown_path
-from policyctx.testing.step_definitions import given, when
+from policyctx.testing.step_definitions import given, given_or_when, when
 from policyctx.testing.world import World
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def _(policyctx_world: World, session_id: str) -> None:
     policyctx_world.restart()
 
 
-@given("the session has no id yet", "the session has no id yet")
+@given("the session has no id yet")
 def _(policyctx_world: World) -> None:
     """The session names itself, in the form that the policy gives."""
     policyctx_world.session_id = None
@@ -100,13 +100,13 @@ def _(policyctx_world: World, name: str) -> None:
     policyctx_world.root = policyctx_world.root.parent / name
 
 
-@given("a writer writes the session's files", "a writer writes the session's files")
+@given("a writer writes the session's files")
 def _(policyctx_world: World) -> None:
     """The session saves through a writer of the caller's, and not by itself."""
     policyctx_world.use_writer()
 
 
-@given("the policy's own root folder", "the policy's own root folder")
+@given("the policy's own root folder")
 def _(policyctx_world: World) -> None:
     """The folder that the policy names under `store.root`, as found from a working directory and
     a home directory of the scenario's own.
@@ -145,14 +145,13 @@ def _(policyctx_world: World, name: str, text: str = "", docstring: str = "") ->
     path.write_text(text or docstring, encoding="utf-8")
 
 
-@given("the disk is full", "the disk is full")
-@when("the disk is full", "the disk is full")
+@given_or_when("the disk is full")
 def _(policyctx_world: World) -> None:
     """Nothing can be written below the root folder from here on."""
     policyctx_world.refusal = FULL
 
 
-@when("the disk has room again", "the disk has room again")
+@when("the disk has room again")
 def _(policyctx_world: World) -> None:
     """Writing works again."""
     policyctx_world.refusal = None

@@ -1,9 +1,8 @@
 """Then: what is reported of an event and of its gates, and how it fails."""
 
-from operator import attrgetter
 from pathlib import Path
-from typing import Protocol
 
+from policyctx.planning.gates import GateVerdict
 from policyctx.testing.contents import compact
 from policyctx.testing.failures import OutcomeError
 from policyctx.testing.kinds import Amount
@@ -105,18 +104,6 @@ def _(policyctx_world: World, name: str, text: str = "", cause: str = "") -> Non
     policyctx_world.error_is_known = True
 
 
-class _Verdict(Protocol):
-    """What a plan records of one gate."""
-
-    step: str
-    gate: str
-    opens: bool
-    sentence: str
-
-
-_net_freed_chars = attrgetter("net_freed_chars")
-
-
 @then(
     "the gate {gate:name} of the step {step:name} {state=opens|stays closed}"
     "( because {reason:text})",
@@ -127,7 +114,8 @@ def _(policyctx_world: World, gate: str, step: str, state: str, reason: str = ""
     """What a gate of the last event compared, and whether its step ran; the words of its reason
     are those that the plan records.
     """
-    verdicts: tuple[_Verdict, ...] = getattr(policyctx_world.last.plan, "gates", ())
+    plan = policyctx_world.last.plan
+    verdicts = plan.gates if plan is not None else ()
     found = [v for v in verdicts if (v.gate, v.step) == (gate, step)]
     told = "\n".join(map(_told, found or verdicts)) or "no gate was asked"
     wanted = f"the gate {gate} of the step {step} {state}"
@@ -136,7 +124,7 @@ def _(policyctx_world: World, gate: str, step: str, state: str, reason: str = ""
         raise OutcomeError(f"{wanted} {reason and f'because {reason}'}".strip(), told)
 
 
-def _told(verdict: _Verdict) -> str:
+def _told(verdict: GateVerdict) -> str:
     opens = "opens" if verdict.opens else "stays closed"
     return f"{verdict.gate} of {verdict.step} {opens}: {verdict.sentence}"
 
@@ -147,15 +135,12 @@ def _told(verdict: _Verdict) -> str:
 )
 def _(policyctx_world: World, amount: Amount) -> None:
     """`Result.net_freed_chars`: the same less what the placeholders take."""
-    found = _net_freed_chars(policyctx_world.result)
+    found = policyctx_world.result.net_freed_chars
     if not amount.holds_for(found):
         raise OutcomeError(f"{amount} characters", f"{found:,}", policyctx_world.fates)
 
 
-@then(
-    "the characters freed, net of placeholders, add up",
-    "the characters freed, net of placeholders, add up",
-)
+@then("the characters freed, net of placeholders, add up")
 def _(policyctx_world: World) -> None:
     """`Result.net_freed_chars` is the length of the originals less that of their placeholders; of
     `offload_tool_result` it is `freed_chars`.
@@ -168,7 +153,7 @@ def _(policyctx_world: World) -> None:
             has_media = fate.item.media and not isinstance(fate.original, str)
             net += len(compact(fate.original) if has_media else fate.original_text) - len(left)
     returned = turn.returned
-    found = _net_freed_chars(policyctx_world.result) if returned is None else returned.freed_chars
+    found = policyctx_world.result.net_freed_chars if returned is None else returned.freed_chars
     if not net or found != net:
         raise OutcomeError(f"{net:,} characters", f"{found:,}", concerned)
 

@@ -16,7 +16,7 @@ from policyctx.testing.world import World
 from policyctx.turns.result import ContextItem
 
 
-@when("the store is collected", "the store is collected")
+@when("the store is collected")
 def _(policyctx_world: World) -> None:
     """What the policy's `store.retention` lets go of goes, and what no placeholder names is
     compressed, as by `policyctx store gc`.
@@ -41,10 +41,7 @@ def _(policyctx_world: World, pattern: str) -> None:
         raise OutcomeError(pattern, found)
 
 
-@then(
-    "the session's id has the time to the second",
-    "the session's id has the time to the second",
-)
+@then("the session's id has the time to the second")
 def _(policyctx_world: World) -> None:
     """The first date and time in the id, `20240115_103045`, are those of now, in UTC."""
     found = policyctx_world.session.session_id

@@ -95,7 +95,11 @@ class _Form(NamedTuple):
     reply: str
     """The shape of the reply: `anthropic`, `chat` or `responses`."""
     results: str
-    """The same for the results; also `hybrid`, with `tool_result` blocks in the role `tool`."""
+    """The same for the results.
+
+    Also `hybrid`, with `tool_result` blocks in the role `tool`, and `joined`, with the blocks in
+    one message with what the user says beside them.
+    """
     kinds: tuple[str, ...]
     """The type of each call among the items of the Responses API."""
     one_by_one: bool
@@ -134,6 +138,7 @@ _REPLIES = st.builds(
 _ROUNDS = st.builds(
     _Round, st.one_of(_TEXTS, st.none()), st.booleans(), _SELDOM, st.lists(_REPLIES, max_size=3)
 )
+_LISTED_ROUNDS = st.lists(_ROUNDS, max_size=4)
 _SYSTEM = st.one_of(
     st.none(), st.sampled_from(("Be brief. " * 30, [{"type": "text", "text": "字"}]))
 )
@@ -170,13 +175,16 @@ def message_lists() -> st.SearchStrategy[list[Message]]:
 
 def anthropic_lists() -> st.SearchStrategy[list[Message]]:
     """Return a strategy for lists in the Anthropic shape: all results of a reply in one message."""
-    return st.lists(_ROUNDS, max_size=4).map(lambda rounds: list(_anthropic(rounds)))
+    return _LISTED_ROUNDS.map(lambda rounds: _in_one_form(rounds, "anthropic", "joined"))
 
 
 def openai_lists() -> st.SearchStrategy[list[Message]]:
     """Return a strategy for lists in the OpenAI chat shape: each result is its own message."""
-    rounds = st.lists(_ROUNDS, max_size=4)
-    return st.builds(lambda system, given: list(_openai(system, given)), _SYSTEM, rounds)
+    return st.builds(
+        lambda system, rounds: [*_system(system), *_in_one_form(rounds, "chat", "chat")],
+        _SYSTEM,
+        _LISTED_ROUNDS,
+    )
 
 
 def responses_lists() -> st.SearchStrategy[list[Message]]:
@@ -212,37 +220,16 @@ def _growing(messages: list[Message], steps: list[int]) -> list[list[Message]]:
     return [messages[:end] for end in (*ends, len(messages))]
 
 
-def _anthropic(rounds: list[_Round]) -> Iterator[Message]:
-    numbers = count()
-    for each in rounds:
-        if each.prompt is not None:
-            shown = [_text(each.prompt), *[dict(_IMAGE)] * each.image]
-            yield {"role": "user", "content": shown if each.as_blocks else each.prompt}
-        for reply in each.replies:
-            ids = _ids(reply, numbers)
-            yield {"role": "assistant", "content": _reply_blocks(reply, ids)}
-            if answers := _answers(reply, ids):
-                yield {"role": "user", "content": answers}
+def _system(content: object) -> list[Message]:
+    if content is None:
+        return []
+    return [{"role": "system" if isinstance(content, str) else "developer", "content": content}]
 
 
-def _openai(system: object, rounds: list[_Round]) -> Iterator[Message]:
-    numbers = count()
-    if system is not None:
-        yield {"role": "system" if isinstance(system, str) else "developer", "content": system}
-    for each in rounds:
-        if each.prompt is not None:
-            shown = [_text(each.prompt), *[dict(_IMAGE_URL)] * each.image]
-            yield {"role": "user", "content": shown if each.as_blocks else each.prompt}
-        for reply in each.replies:
-            ids = _ids(reply, numbers)
-            yield _chat_reply(reply, ids)
-            for call, call_id in zip(reply.calls, ids, strict=True):
-                if call.result is not None:
-                    yield _tool_message(call.result, call_id)
-            if reply.orphan is not None:
-                yield _tool_message(reply.orphan, "lost")
-            if reply.aside is not None:
-                yield {"role": "user", "content": reply.aside}
+def _in_one_form(rounds: list[_Round], reply: str, results: str) -> list[Message]:
+    kinds = ("function_call",) * 3
+    form = _Form(reply, results, kinds, one_by_one=False, encrypted=False, easy=False, opaque=None)
+    return list(_written([(each, [form] * 3) for each in rounds]))
 
 
 def _written(rounds: _Forms) -> Iterator[Message]:
@@ -259,7 +246,7 @@ def _written(rounds: _Forms) -> Iterator[Message]:
             else:
                 yield {"role": "assistant", "content": _reply_blocks(reply, ids)}
             yield from _results(reply, ids, form)
-            if reply.aside is not None:
+            if reply.aside is not None and form.results != "joined":
                 yield {"role": "user", "content": reply.aside}
 
 
@@ -322,9 +309,12 @@ def _results(reply: _DrawnReply, ids: list[str], form: _Form) -> Iterator[Messag
     given = [(call.result, call_id, kind) for call, call_id, kind in calls if call.result]
     if reply.orphan is not None:
         given.append((reply.orphan, "lost", "function_call"))
-    if form.results in {"anthropic", "hybrid"} and given:
+    if form.results in {"anthropic", "hybrid", "joined"}:
         blocks = [_result_block(result, call_id) for result, call_id, _ in given]
-        yield {"role": "tool" if form.results == "hybrid" else "user", "content": blocks}
+        if form.results == "joined" and reply.aside is not None:
+            blocks.append(_text(reply.aside))
+        if blocks:
+            yield {"role": "tool" if form.results == "hybrid" else "user", "content": blocks}
     elif form.results == "chat":
         yield from (_tool_message(result, call_id) for result, call_id, _ in given)
     elif form.results == "responses":
@@ -353,36 +343,23 @@ def _reply_blocks(reply: _DrawnReply, ids: list[str]) -> str | _Blocks:
         {"type": "tool_use", "id": call_id, "name": call.tool, "input": {"path": call.argument}}
         for call, call_id in zip(reply.calls, ids, strict=True)
     ]
-    thinking = [] if reply.thinking is None else [_thinking(reply.thinking)]
-    blocks = [*thinking, _text(reply.text), *[dict(_UNKNOWN)] * reply.unknown, *calls]
+    blocks = [_text(reply.text), *[dict(_UNKNOWN)] * reply.unknown, *calls]
+    if reply.thinking is not None:
+        blocks.insert(0, {"type": "thinking", "thinking": reply.thinking, "signature": "EqoB"})
     return blocks if reply.as_blocks or len(blocks) > 1 else reply.text
-
-
-def _answers(reply: _DrawnReply, ids: list[str]) -> _Blocks:
-    results = [
-        _result_block(call.result, call_id)
-        for call, call_id in zip(reply.calls, ids, strict=True)
-        if call.result is not None
-    ]
-    orphan = [] if reply.orphan is None else [_result_block(reply.orphan, "lost")]
-    aside = [] if reply.aside is None else [_text(reply.aside)]
-    return [*results, *orphan, *aside]
 
 
 def _chat_reply(reply: _DrawnReply, ids: list[str]) -> Message:
     content = [_text(reply.text)] if reply.as_blocks else reply.text or None
     message: Message = {"role": "assistant", "content": content}
     if reply.calls:
+        made = [
+            {"name": call.tool, "arguments": compact_json({"path": call.argument})}
+            for call in reply.calls
+        ]
         message["tool_calls"] = [
-            {
-                "id": call_id,
-                "type": "function",
-                "function": {
-                    "name": call.tool,
-                    "arguments": compact_json({"path": call.argument}),
-                },
-            }
-            for call, call_id in zip(reply.calls, ids, strict=True)
+            {"id": call_id, "type": "function", "function": function}
+            for call_id, function in zip(ids, made, strict=True)
         ]
     return message
 
@@ -398,10 +375,6 @@ def _result_block(result: _Result, call_id: str) -> dict[str, Any]:
     content = [_text(result.text), *images] if result.as_blocks else result.text
     block = {"type": "tool_result", "tool_use_id": call_id, "content": content}
     return {**block, "is_error": True} if result.error else block
-
-
-def _thinking(text: str) -> dict[str, Any]:
-    return {"type": "thinking", "thinking": text, "signature": "EqoB"}
 
 
 def _text(text: str, kind: str = "text") -> dict[str, Any]:

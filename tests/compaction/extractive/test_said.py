@@ -22,10 +22,10 @@ def test_an_answer_of_the_agent_that_a_later_one_takes_back_does_not_stand_last(
     report = "## Report\n\nThe leak is in pump 3, because its gasket is too thin."
     corrected = "I was wrong: pump 3 is fine, the leak is in the valve of hall B."
     summary = summary_of(user("Why does it leak?"), said(report), user("Sure?"), said(corrected))
-    assert group(summary, Group.LAST) == [f"- {corrected}"]
     assert group(summary, Group.AGENT) == [
         "- ## Report",
         "   The leak is in pump 3, because its gasket is too thin.",
+        f"- {corrected}",
     ]
     assert "Closing report" not in summary
 
@@ -168,7 +168,7 @@ def test_the_last_messages_of_the_agent_stand_whole() -> None:
     ]
     work = [said(" ".join(long)), *ran("ls", "a"), said("All is warm."), *ran("ls", "b", "c2")]
     summary = summary_of(user("Report."), *work)
-    lines = group(summary, Group.LAST)
+    lines = group(summary, Group.AGENT)
     assert lines == [
         f"- [while working] {long[0]}",
         *(f" {line}" for line in long[1:]),
@@ -181,7 +181,7 @@ def test_earlier_last_messages_go_to_what_the_agent_said() -> None:
     first = summary_of(user("Why?"), said("The cause is the gasket of pump 3."))
     again = later(first, user("And now?"), *[said(f"Step {i} runs.") for i in range(5)])
     assert "- The cause is the gasket of pump 3." in group(again, Group.AGENT)
-    assert group(again, Group.LAST)[-1] == "- Step 4 runs."
+    assert group(again, Group.AGENT)[-1] == "- Step 4 runs."
 
 
 def ranks(*messages: Message) -> dict[str, int]:
@@ -224,8 +224,8 @@ def test_of_a_long_earlier_answer_the_ends_are_kept_first_with_the_title_that_th
     assert found[:3] == ["- All is warm.", "  ## Done", f"   {parts[0]}"]
     at = found.index("  … ## Open") - 1
     assert [line for line in found if "…" in line] == found[at + 1 : at + 3]
-    assert found[-1] == f"   {parts[-1]}"
-    assert len(found) < 24
+    assert found[-2:] == [f"   {parts[-1]}", "- It runs."]
+    assert len(found) < 25
     whole = group(summary_of(*messages), Group.AGENT)
     assert [line.strip() for line in whole if "Part" in line] == parts
     again = later(summary_of(*messages[:2]), *messages[2:])
@@ -289,7 +289,7 @@ def test_a_title_of_the_agent_is_not_under_the_command_of_its_message() -> None:
     work = {"role": "assistant", "content": [{"type": "text", "text": text}, run]}
     history = History([user("Why?"), work, results(("c1", "ok"))])
     leads = [unit.text for unit in ranked_units(history, Summary()) if unit.leads]
-    assert leads == ["- [while working] ## Found"]
+    assert leads == ["- [agent, while working] ## Found"]
 
 
 def test_lines_of_one_message_that_are_equal_are_all_kept() -> None:
@@ -307,7 +307,7 @@ def test_an_entry_of_a_list_is_one_piece() -> None:
 
 def test_where_pieces_of_the_last_answer_are_missing_is_marked() -> None:
     report = [f"Part {i} of the report says how hall {i} is heated at night." for i in range(60)]
-    lines = group(summary_of(said("\n".join(report)), max_words=200), Group.LAST)
+    lines = group(summary_of(said("\n".join(report)), max_words=200), Group.AGENT)
     assert lines[-4:] == [f" … {report[56]}", *(f" {one}" for one in report[57:])]
     assert lines[0] == f"- {report[0]}"
 
@@ -332,7 +332,7 @@ def test_an_element_without_text_has_no_line() -> None:
 def test_the_lead_of_a_list_of_the_agent_stands_once() -> None:
     long = "and what it took to find out why the pump of the cellar stops at night without a cause"
     text = f"Two commits, not pushed:\n- 1a2b3c4 {long}.\n- 2b3c4d5 {long}.\n- 3c4d5e6 {long}."
-    lines = group(summary_of(user("Mend it."), said(text)), Group.LAST)
+    lines = group(summary_of(user("Mend it."), said(text)), Group.AGENT)
     assert [line for line in lines if "not pushed" in line] == lines[:1]
 
 
@@ -347,7 +347,7 @@ def test_what_the_agent_said_before_a_call_leaves_with_the_next_turn_unless_room
 ):
     work = [said("The port 8081 is taken by nginx."), *ran("ls", "a")]
     first = summary_of(user("Mend it."), *work)
-    assert group(first, Group.LAST) == ["- [while working] The port 8081 is taken by nginx."]
+    assert group(first, Group.AGENT) == ["- [while working] The port 8081 is taken by nginx."]
     told = [user("And?"), said("It runs on 8082.")]
     assert "8081" not in later(first, *told)
     assert "8081" not in summary_of(user("Go."), *work, *told)
@@ -356,12 +356,11 @@ def test_what_the_agent_said_before_a_call_leaves_with_the_next_turn_unless_room
     )
 
 
-def test_an_answer_before_the_users_last_message_is_not_among_the_last_messages() -> None:
+def test_edits_since_the_last_words_are_those_after_the_users_last_message() -> None:
     looks = [one for i in range(3) for one in ran("ls", "a", f"c{i}")]
     messages = [said("All is committed. Nothing is open."), user("Then mend hall 4."), *looks]
     summary = summary_of(user("Mend it."), *messages, *edited("e1", "hall_4.py"))
-    assert group(summary, Group.LAST) == []
-    assert "- [agent] All is committed. Nothing is open." in summary.split("\n")
+    assert "- [agent] All is committed. Nothing is open.\n- Then mend hall 4." in summary
     assert group(summary, Group.SINCE) == ["- edited hall_4.py: c"]
     answered = [said("The port is 8081."), user("Why?"), *looks, said("It is free.")]
     summary = summary_of(user("Mend it."), *answered)
@@ -377,12 +376,12 @@ def test_of_a_template_the_beginning_and_the_end_are_kept() -> None:
 
 def test_a_line_for_the_client_is_not_quoted() -> None:
     report = 'Pushed.\n\n::git-push{cwd="/srv/app" branch="main"}'
-    assert group(summary_of(user("Push."), said(report)), Group.LAST) == ["- Pushed."]
+    assert group(summary_of(user("Push."), said(report)), Group.AGENT) == ["- Pushed."]
 
 
 def test_what_the_agent_announces_last_is_quoted() -> None:
     last = "The port was taken on both of the machines. Let me add a test, and commit it:"
-    found = group(summary_of(user("Mend it."), said(last)), Group.LAST)
+    found = group(summary_of(user("Mend it."), said(last)), Group.AGENT)
     assert found == ["- The port was taken on both of the machines.", *found[1:]]
     assert found[1:] == [" Let me add a test, and commit it:"]
 
@@ -407,7 +406,7 @@ def test_of_a_long_report_at_the_end_the_next_step_is_quoted() -> None:
     ]
     last = "Shall I merge the branch now, or do you look at it first?"
     summary = summary_of(user("Go."), said("\n".join([*report, last])))
-    assert group(summary, Group.LAST)[-1] == f" {last}"
+    assert group(summary, Group.AGENT)[-1] == f" {last}"
 
 
 def test_what_the_agent_said_before_its_last_messages_is_marked_as_older() -> None:
@@ -512,8 +511,10 @@ def test_an_answer_that_the_users_order_replies_to_stays_whole(order: str) -> No
     first = summary_of(user("Report."), said("\n".join(PARTS)))
     at_once = summary_of(user("Report."), said("\n".join(PARTS)), user(order), *looks)
     for summary in (at_once, later(first, user(order), *looks)):
-        assert group(summary, Group.AGENT) == whole
-        assert group(summary, Group.LAST) == ["- [while working] I look at the valve first."]
+        assert group(summary, Group.AGENT) == [
+            *whole,
+            "- [while working] I look at the valve first.",
+        ]
         again = later(summary, user("Then tell me about all the others."), said("They are warm."))
         assert group(again, Group.AGENT)[: len(whole)] == whole
 
@@ -523,7 +524,7 @@ def test_notes_between_the_notices_of_a_program_are_left_out() -> None:
     waits = [said("Two agents run; I wait for both of them."), notice]
     summary = summary_of(user("Mend it."), *waits, *ran("make", "ok"), said("The pump runs."))
     assert "wait for both" not in summary
-    assert group(summary, Group.LAST) == ["- The pump runs."]
+    assert group(summary, Group.AGENT) == ["- The pump runs."]
 
 
 def test_of_an_answer_of_a_thousand_sentences_the_ends_stay_and_the_gap_is_marked() -> None:
@@ -531,7 +532,7 @@ def test_of_an_answer_of_a_thousand_sentences_the_ends_stay_and_the_gap_is_marke
     talk = (user("Report."), said("\n".join(parts)), user("Go on."), said("It runs."))
     found = group(summary_of(*talk, max_words=9_000), Group.AGENT)
     assert found[0] == f"- {parts[0]}"
-    assert found[-1] == f" {parts[-1]}"
+    assert found[-2:] == [f" {parts[-1]}", "- It runs."]
     assert [line for line in found if "…" in line] == [f" … {parts[875]}"]
 
 
@@ -542,8 +543,9 @@ def test_rows_of_a_table_of_an_earlier_answer_leave_first() -> None:
     assert group(summary_of(*messages, max_words=38), Group.AGENT) == [
         "- The two modules are done.",
         " … The third is next.",
+        "- It runs.",
     ]
-    assert len(group(summary_of(*messages), Group.AGENT)) == 42
+    assert len(group(summary_of(*messages), Group.AGENT)) == 43
 
 
 def test_an_option_with_a_negation_in_its_name_forbids_nothing() -> None:

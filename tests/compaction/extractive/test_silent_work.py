@@ -30,7 +30,7 @@ def test_a_step_that_was_announced_and_done_is_seen_to_be_done() -> None:
     summary = summary_of(
         GO, ANNOUNCED, *done, *failed, *again, *ran("bd close p-7", "Closed", "c2")
     )
-    assert group(summary, Group.LAST) == ["- [while working] Now I add the import of the pump."]
+    assert group(summary, Group.AGENT) == ["- [while working] Now I add the import of the pump."]
     assert since(summary) == [
         "- edited pump.py: import valve",
         "- pytest -q => exit code 1: 1 failed; edited since: pump.py",

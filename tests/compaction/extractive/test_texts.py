@@ -20,10 +20,6 @@ SPLIT = {
     'Print "Wait..." Then go on.': ['Print "Wait..." Then go on.'],
     "Am 14. März im 3. Stock. Dr. Köhler kommt.": ["Am 14. März im 3. Stock.", "Dr. Köhler kommt."],
     "See ch. 2 of No. 7 first. Then go on.": ["See ch. 2 of No. 7 first.", "Then go on."],
-    "Take the first (see a.md. It has two.) and stop. Go": [
-        "Take the first (see a.md. It has two.) and stop.",
-        "Go",
-    ],
     "The key is in /srv/key. Use it for the deploy.": [
         "The key is in /srv/key.",
         "Use it for the deploy.",

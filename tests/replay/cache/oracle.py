@@ -13,23 +13,19 @@ from policyctx.replay.cache import CacheSplit
 @dataclass
 class WrittenEntry:
     prefix: list[tuple[str, str]]
-    model: str
     ttl: int
-    written: float
     used: float
 
 
 @dataclass(frozen=True)
 class Asked:
-    """A request: its blocks as (content, kind), their sizes, its breakpoints and times."""
+    """A request: its blocks as (content, kind), their sizes, its breakpoints and time."""
 
     blocks: list[tuple[str, str]]
     sizes: list[int]
     breakpoints: list[tuple[int, int]]
     """(index of the block, seconds), in order."""
-    model: str
-    began: float
-    ended: float
+    at: float
 
 
 def position(blocks: list[tuple[str, str]], block: int) -> int:
@@ -59,7 +55,7 @@ class Oracle:
                 if far < self.lookback and self.live(asked, length):
                     read_blocks = max(read_blocks, length)
         for entry in self.live(asked, read_blocks):
-            entry.used = max(entry.used, asked.began)
+            entry.used = asked.at
         read = sum(asked.sizes[:read_blocks])
         hour = five = read
         for i, ttl in marks:
@@ -71,11 +67,9 @@ class Oracle:
             known = self.live(asked, i + 1)
             if i < read_blocks and known:
                 for entry in known:
-                    entry.used = max(entry.used, asked.began)
+                    entry.used = asked.at
             else:
-                self.entries.append(
-                    WrittenEntry(blocks[: i + 1], asked.model, ttl, asked.ended, asked.ended)
-                )
+                self.entries.append(WrittenEntry(blocks[: i + 1], ttl, asked.at))
         return CacheSplit(read, five - hour, hour - read, total - five)
 
     def live(self, asked: Asked, length: int) -> list[WrittenEntry]:
@@ -83,8 +77,5 @@ class Oracle:
         return [
             entry
             for entry in self.entries
-            if entry.prefix == asked.blocks[:length]
-            and entry.model == asked.model
-            and entry.written <= asked.began
-            and asked.began <= entry.used + entry.ttl
+            if entry.prefix == asked.blocks[:length] and asked.at <= entry.used + entry.ttl
         ]

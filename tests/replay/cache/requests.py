@@ -29,8 +29,6 @@ class Requests:
         blocks: Sequence[str],
         *breakpoints: int | tuple[int, int],
         at: float | None = None,
-        began: float | None = None,
-        model: str = "a",
         size: int = 1_000,
     ) -> CacheRequest:
         """A request of blocks of one size; `u…` is a call and `r…` a result.
@@ -46,9 +44,7 @@ class Requests:
             prefixes.beside,
             prefixes.positions,
             tuple(CacheBreakpoint(block % len(blocks), ttl) for block, ttl in marks),
-            language_model=model,
-            began=began,
-            ended=at,
+            at=at,
         )
 
     def _block(self, text: str, size: int) -> Block:

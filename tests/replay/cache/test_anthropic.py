@@ -139,20 +139,6 @@ def test_of_five_breakpoints_the_last_four_count() -> None:
     assert cache.split(requests.of(other, 1, -1)).read == 0
 
 
-def test_a_language_model_does_not_read_the_entries_of_another() -> None:
-    cache, requests = AnthropicCache(RULES), Requests()
-    cache.split(requests.of(texts(3), -1, model="a"))
-    assert cache.split(requests.of(texts(3), -1, model="b")).read == 0
-    assert cache.split(requests.of(texts(3), -1, model="a")).read == 3_000
-
-
-def test_a_request_that_began_before_another_was_completed_does_not_read_its_entries() -> None:
-    cache, requests = AnthropicCache(RULES), Requests()
-    cache.split(requests.of(texts(3), -1, began=0, at=10))
-    assert cache.split(requests.of(texts(4), -1, began=5, at=12)).read == 0
-    assert cache.split(requests.of(texts(5), -1, began=13, at=14)).read == 4_000
-
-
 def test_without_times_nothing_expires() -> None:
     cache, requests = AnthropicCache(RULES), Requests()
     cache.split(requests.of(texts(3), -1, at=0))
@@ -165,7 +151,7 @@ SIZES = {"x": 3, "y": 5, "z": 9}
 
 @st.composite
 def sessions(draw: st.DrawFn) -> list[Asked]:
-    """Requests that mostly grow, sometimes change in the middle, and sometimes overlap."""
+    """Requests that mostly grow, sometimes change in the middle."""
     blocks = draw(st.lists(st.tuples(st.sampled_from("xyz"), KINDS), min_size=1, max_size=6))
     asked, now = [], 0.0
     for _ in range(draw(st.integers(1, 7))):
@@ -176,11 +162,9 @@ def sessions(draw: st.DrawFn) -> list[Asked]:
         places = draw(st.sets(st.integers(0, len(blocks) - 1), max_size=4))
         hours = draw(st.integers(0, len(places)))
         marks = [(p, HOUR if i < hours else MINUTES) for i, p in enumerate(sorted(places))]
-        began = max(0.0, now + draw(st.sampled_from([-20, 0, 10, 299, 300, 301, 3_599, 3_601])))
-        now = max(now, began) + draw(st.sampled_from([0, 5, 30]))
-        model = draw(st.sampled_from("ab"))
+        now += draw(st.sampled_from([0, 10, 299, 300, 301, 3_599, 3_601]))
         sizes = [SIZES[content] for content, _ in blocks]
-        asked.append(Asked(blocks, sizes, marks, model, began, now))
+        asked.append(Asked(blocks, sizes, marks, now))
     return asked
 
 
@@ -202,9 +186,7 @@ def test_the_cache_agrees_with_one_that_looks_at_every_entry(
             prefixes.beside,
             prefixes.positions,
             tuple(CacheBreakpoint(*mark) for mark in asked.breakpoints),
-            asked.model,
-            asked.began,
-            asked.ended,
+            asked.at,
         )
         split = cache.split(request)
         assert split == oracle.ask(asked)

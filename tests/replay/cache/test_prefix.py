@@ -9,7 +9,6 @@ from policyctx.replay.cache import (
     BreakpointCache,
     CacheSplit,
     PrefixCache,
-    ideal_simulator_of,
     simulator_of,
 )
 from tests.replay.cache.requests import HOUR, Requests
@@ -52,13 +51,13 @@ def test_a_match_may_be_any_distance_before_the_breakpoint() -> None:
 
 
 def test_an_ideal_layout_reads_up_to_the_change() -> None:
-    cache, requests = ideal_simulator_of(ANTHROPIC), Requests()
+    cache, requests = simulator_of(ANTHROPIC, "ideal"), Requests()
     cache.split(requests.of(LONG, -1))
     assert cache.split(requests.of([*LONG[:40], "n"], -1)) == CacheSplit(40_000, 1_000)
 
 
 def test_an_ideal_layout_keeps_the_ttl_of_each_write() -> None:
-    cache, requests = ideal_simulator_of(ANTHROPIC), Requests()
+    cache, requests = simulator_of(ANTHROPIC, "ideal"), Requests()
     assert cache.split(requests.of(LONG[:3], (-1, HOUR), at=0)) == CacheSplit(0, 0, 3_000)
     assert cache.split(requests.of(LONG[:5], -1, at=10)) == CacheSplit(3_000, 2_000)
     assert cache.split(requests.of(LONG[:5], -1, at=600)) == CacheSplit(3_000, 2_000)
@@ -91,7 +90,7 @@ def test_what_is_read_is_the_longest_prefix_of_any_request_before(lists: list[li
 def test_an_ideal_layout_never_reads_less_than_a_client_does(
     made: list[tuple[list[str], int, int]],
 ) -> None:
-    client, ideal, requests = simulator_of(ANTHROPIC), ideal_simulator_of(ANTHROPIC), Requests()
+    client, ideal, requests = simulator_of(ANTHROPIC), simulator_of(ANTHROPIC, "ideal"), Requests()
     now = 0
     for blocks, pause, ttl in made:
         now += pause

@@ -20,15 +20,16 @@ import pytest
 
 from policyctx.errors import ClusterError, MissingExtraError, ReaderError
 from policyctx.planning.compiled import OffloadPolicy
-from policyctx.replay.executing.executor import (
+from policyctx.replay.cluster import executor
+from policyctx.replay.executing import (
     Executor,
     Here,
     Job,
     LostJob,
+    Processes,
     result_of_call,
     unpacked,
 )
-from policyctx.replay.executing.processes import Processes, executor
 from policyctx.replay.places import RecordingOrigin, files
 from policyctx.replay.recording import Recording
 from policyctx.replay.running import Done, LoadedPolicy, replayed, worked
@@ -212,7 +213,7 @@ def by_part(found: Any) -> dict[Any, list[Any]]:
     of_part: list[Any] = []
     for outcome in found:
         if isinstance(outcome, Done):
-            of_file.setdefault(outcome.part.file.path, []).append((outcome.part.start, of_part))
+            of_file.setdefault(outcome.part.file.path, []).append((outcome.part.number, of_part))
             of_part = []
         else:
             of_part.append(outcome)
@@ -273,7 +274,7 @@ def test_a_worker_of_another_version_is_refused() -> None:
 
 
 def test_no_scheduler_at_an_address_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("policyctx.replay.executing.cluster._LONGEST_CONNECT_S", 0.2)
+    monkeypatch.setattr("policyctx.replay.cluster._LONGEST_CONNECT_S", 0.2)
     with (
         pytest.raises(ClusterError, match="no scheduler at tcp://"),
         executor(1, "tcp://127.0.0.1:1"),
@@ -302,8 +303,8 @@ def test_a_scheduler_that_is_killed_is_one_clear_error(tmp_path: Path) -> None:
 
 
 def test_a_cluster_without_workers_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("policyctx.replay.executing.cluster._LOOKS_S", 0.05)
-    monkeypatch.setattr("policyctx.replay.executing.cluster._LONGEST_ALONE_S", 0.1)
+    monkeypatch.setattr("policyctx.replay.cluster._LOOKS_S", 0.05)
+    monkeypatch.setattr("policyctx.replay.cluster._LONGEST_ALONE_S", 0.1)
     with executor(0, "local") as none, pytest.raises(ClusterError, match="has no workers"):
         list(none.results(squared, [Job(1)]))
 

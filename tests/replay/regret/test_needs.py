@@ -75,7 +75,6 @@ def test_the_same_call_made_again_is_regretted() -> None:
     assert (need.kind, need.call, need.item_id) == ("asked again", 3, "r2")
     assert need.found == ('{"at":"a"}',)
     assert need.tokens == regret.tokens == regret.removal.tokens
-    assert regret.is_asked_only
 
 
 def test_calls_that_differ_only_in_a_number_are_different_calls() -> None:

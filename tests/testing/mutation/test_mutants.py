@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import pytest
+from pydantic import TypeAdapter
 
 from policyctx.policy.loading import resolved, validated
 from policyctx.policy.models.base import ByteSize, Count, Duration, Ratio
 from policyctx.policy.nodes import Node
 from policyctx.policy.sources import PolicySource
+from policyctx.testing.judging import Task
 from policyctx.testing.mutants import Change, Mutants, mutants_of, neighbours
+from policyctx.testing.policies import ChangedPolicy
 
 HEAD = "apiVersion: policyctx/v1\nname: x\n"
 
@@ -152,6 +155,12 @@ def test_a_change_leaves_the_tree_as_it_was() -> None:
     assert list(validated(root).tools) == ["a"]
 
 
-def test_a_change_goes_through_json() -> None:
-    change = Change(("steps", 0, "when", "tokens", "over"), "rename", 5, "at_least")
-    assert Change.of_plain(change.plain()) == change
+@pytest.mark.parametrize("before", [5, 5.0, True, "5", None])
+def test_a_change_goes_through_json(before: str | float | bool | None) -> None:
+    change = Change(("steps", 0, "when", "tokens", "over"), "rename", before, "at_least")
+    tasks = TypeAdapter(list[Task])
+    [read] = tasks.validate_json(
+        tasks.dump_json([Task(1, ChangedPolicy("p.yaml", change), ("a",))])
+    )
+    assert read.policy.change == change
+    assert type(read.policy.change.before) is type(before)

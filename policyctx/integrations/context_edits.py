@@ -12,7 +12,7 @@ from pydantic import Field, Strict, ValidationError
 
 from policyctx.definitions.items import HostObject
 from policyctx.errors import Diagnostic, PolicyError
-from policyctx.policy.diagnosing import hint, in_order, shown_node
+from policyctx.policy.diagnosing import hint, in_order, not_one_of, shown_node
 from policyctx.policy.models.base import Count, Section
 from policyctx.policy.nodes import Node, read_yaml
 from policyctx.policy.sources import PolicySource
@@ -145,34 +145,30 @@ def _diagnostic(root: Node, error: HostObject) -> Diagnostic:
     path, node = root.deepest(error["loc"])
     kind = error["type"]
     if kind == "extra_forbidden":
-        known = _keys(root, path)
+        known = _keys(error["loc"])
         likely = hint(path[-1], known) or f"the keys here are {', '.join(known)}"
         return Diagnostic(node.key or node.place, "PC101", f"unknown key {path[-1]!r}", likely)
     if kind in {"missing", "union_tag_not_found"}:
         key = "type" if kind == "union_tag_not_found" else error["loc"][-1]
         return Diagnostic(node.place, "PC102", f"the key {key!r} is missing")
     if kind == "union_tag_invalid":
-        tag = node.child("type") or node
-        known = [word.strip("'") for word in error["ctx"]["expected_tags"].split(", ")]
-        likely = hint(tag.value, known) if isinstance(tag.value, str) else ""
-        sentence = f"{shown_node(tag)} is none of {', '.join(known)}"
-        return Diagnostic(tag.place, "PC104", sentence, likely)
+        tags = error["ctx"]["expected_tags"].split(", ")
+        return not_one_of(node.child("type") or node, [tag.strip("'") for tag in tags])
     sentence = error["msg"][:1].lower() + error["msg"][1:]
     return Diagnostic(node.place, "PC106", f"{sentence}, got {shown_node(node)}")
 
 
-_MODELS: tuple[type[Section], ...] = (ClearToolUses, ClearThinking, Compact)
+_EDITS: dict[str, type[Section]] = {
+    "clear_tool_uses_20250919": ClearToolUses,
+    "clear_thinking_20251015": ClearThinking,
+    "compact_20260112": Compact,
+}
 
 
-def _keys(root: Node, path: tuple[str | int, ...]) -> list[str]:
-    """Return the keys of the map at whose unknown key the path ends."""
-    if len(path) == 1:
+def _keys(place: tuple[str | int, ...]) -> list[str]:
+    """Return the keys of the map in which pydantic has found an unknown one."""
+    *_, owner, _key = ("", *place)
+    if owner == "":
         return [*ContextManagement.model_fields]
-    if len(path) > 3:  # noqa: PLR2004 - below an edit every map has the same keys
-        return ["type", "value"]
-    _, edit = root.deepest(path[:2])
-    tag = edit.child("type")
-    for model in _MODELS:
-        if tag is not None and tag.value in str(model.model_fields["type"].annotation):
-            return [*model.model_fields]
-    return ["type"]
+    # Below an edit every map has the same keys.
+    return [*_EDITS.get(str(owner), InputTokens).model_fields]

@@ -1,8 +1,11 @@
 """`Api`: the endpoints whose requests have a list of messages, and which upstream serves a path."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+
+from policyctx.definitions.items import Message
+from policyctx.messages.asked import Asked, model_name
 
 ANTHROPIC, OPENAI = "anthropic", "openai"
 
@@ -21,25 +24,34 @@ class Api:
     decides: bool = True
     """Whether a request is sent to a model. A request that counts decides nothing."""
 
-    def is_held(self, fields: Mapping[str, Any]) -> str | None:
+    def held_by(self, fields: Mapping[str, Any]) -> str | None:
         """Return the field because of which a request has to pass unchanged, None without one."""
-        return next((name for name in self.held if fields.get(name) is not None), None)
+        return next(filter(fields.get, self.held), None)
+
+    def asked(
+        self, fields: Mapping[str, Any], messages: list[Message], key: str | None = None
+    ) -> Asked:
+        """Return what a request with these fields asks; `key` is that of `Asked`."""
+        system, tools = fields.get(self.system) or None, fields.get("tools") or None
+        model = model_name(fields.get("model"))
+        return Asked(key, messages, system, tools, model=model, takes_markers=self.takes_markers)
 
 
 _HELD_BY_ANTHROPIC = ("thread", "previous_message_id", "compaction")
-_MESSAGES = Api(ANTHROPIC, "messages", "system", _HELD_BY_ANTHROPIC, takes_markers=True)
-_COUNT = Api(ANTHROPIC, "messages", "system", _HELD_BY_ANTHROPIC, takes_markers=True, decides=False)
-_CHAT = Api(OPENAI, "messages")
-
-_RESPONSES = Api(
+MESSAGES = Api(ANTHROPIC, "messages", "system", _HELD_BY_ANTHROPIC, takes_markers=True)
+COUNT = replace(MESSAGES, decides=False)
+CHAT = Api(OPENAI, "messages")
+RESPONSES = Api(
     OPENAI, "input", "instructions", ("previous_response_id", "conversation", "compaction")
 )
+HELD = """\
+a request with %r was sent unchanged: the server holds its history, so there is nothing to edit"""
 
 _APIS = {
-    "/messages": _MESSAGES,
-    "/messages/count_tokens": _COUNT,
-    "/chat/completions": _CHAT,
-    "/responses": _RESPONSES,
+    "/messages": MESSAGES,
+    "/messages/count_tokens": COUNT,
+    "/chat/completions": CHAT,
+    "/responses": RESPONSES,
 }
 
 

@@ -1,9 +1,9 @@
-"""`Cluster`: jobs on the workers of a dask scheduler."""
+"""`Cluster`: jobs on the workers of a dask scheduler, and which executor a replay takes."""
 
 import logging
 import time
-from collections.abc import Callable, Generator, Hashable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from itertools import islice
 from types import ModuleType
 from typing import Any, TypeVar
@@ -11,7 +11,16 @@ from typing import Any, TypeVar
 from policyctx import __version__
 from policyctx.definitions.items import HostObject
 from policyctx.errors import ClusterError, MissingExtraError, in_words
-from policyctx.replay.executing.executor import Job, LostJob, packed, result_of_call, unpacked
+from policyctx.replay.executing import (
+    Executor,
+    Here,
+    Job,
+    LostJob,
+    Processes,
+    packed,
+    result_of_call,
+    unpacked,
+)
 
 A = TypeVar("A")
 R = TypeVar("R")
@@ -174,3 +183,22 @@ def _distributed() -> ModuleType:
         raise MissingExtraError("a cluster", extra="cluster") from error
     module: ModuleType = distributed
     return module
+
+
+@contextmanager
+def executor(jobs: int = 1, scheduler: str | None = None) -> Iterator[Executor]:
+    """Open what does the work, and close it in the end.
+
+    That is this process, `jobs` processes, or the workers of a scheduler: `tcp://HOST:PORT`, or
+    `local` for one that is started here with `jobs` workers. Raises `ClusterError` and
+    `MissingExtraError`.
+    """
+    found: Executor
+    if scheduler is not None:
+        found = Cluster(scheduler, local_workers=jobs)
+    else:
+        found = Here() if jobs == 1 else Processes(jobs)
+    try:
+        yield found
+    finally:
+        found.close()

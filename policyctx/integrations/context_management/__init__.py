@@ -1,1 +1,0 @@
-"""Policies and the edits of Anthropic's server-side context management, from one to the other."""

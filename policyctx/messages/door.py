@@ -1,0 +1,317 @@
+"""`Door`: where messages enter a session: without secrets, and repaired if the policy says so.
+
+What `redact` of a policy matches leaves a message before anything else reads it. Under `on_broken`,
+a list that a provider would refuse as it was given is repaired or refused: a call without a result
+leaves, and a result without a call becomes a message of the user, so nothing that a tool said is
+lost. What some provider takes counts as broken here only if the API of the message refuses it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from operator import is_
+from typing import Any, Literal, NamedTuple
+
+from policyctx.definitions.items import Item, Message
+from policyctx.definitions.names import RESULT_OF
+from policyctx.errors import BrokenMessagesError
+from policyctx.messages.editing import Edit, edited_message, shortened_input
+from policyctx.messages.reading import Reading, listed
+from policyctx.messages.shapes.built_in import Shapes
+from policyctx.messages.shapes.shape import RESULT_ROLES, SYSTEM_ROLES, Part, call_key
+from policyctx.patterns import Secrets
+
+# Fields that an API reads itself, and bytes that a provider or a decoder checks.
+_KEPT = frozenset(
+    {"type", "id", "role", "name", "status", "tool_use_id", "tool_call_id", "call_id", "item_id"}
+    | {"file_id", "signature", "thoughtSignature", "thought_signature", "encrypted_content"}
+    | {"media_type", "mime_type", "mimeType", "cache_control"}
+)
+_THOUGHT = frozenset({"thinking", "redacted_thinking", "reasoning"})
+_INPUTS = frozenset({"input", "args", "arguments"})
+_TEXTS = frozenset({"system_prompt", "user_message", "assistant_message", "tool_result"})
+
+
+BEGINNING = "[The beginning of the conversation is missing.]"
+INTERRUPTED = "[The last call was interrupted before it had a result.]"
+
+
+class Fault(NamedTuple):
+    """What a provider would refuse, and what a repair makes of it."""
+
+    problem: str
+    repair: str
+
+
+# A message, and its place in the list that was given; None for a new one.
+_Placed = tuple[int | None, Message]
+
+
+@dataclass(frozen=True, slots=True)
+class Entered:
+    """A list as it is read, and what was wrong with the one that was given."""
+
+    messages: Sequence[Message]
+    places: Sequence[int | None] = ()
+    """Where each message is in the list that was given; empty where nothing was wrong."""
+    faults: tuple[Fault, ...] = ()
+
+
+class Door:
+    """Where the messages of a session enter; it remembers the last list by its objects.
+
+    A message without a secret stays the same object. One that was in the list before is not
+    searched again, and what no later message can change is repaired once.
+    """
+
+    def __init__(
+        self,
+        redact: Mapping[str, str],
+        on_broken: Literal["keep", "repair", "refuse"],
+        shapes: Shapes,
+    ) -> None:
+        self._secrets = Secrets(redact) if redact else None
+        self._on_broken, self._shapes = on_broken, shapes
+        self._given: Sequence[Message] = ()
+        self._passed: Sequence[Message] = ()
+        """The last list without secrets."""
+        self._border = 0
+        """The number of its messages that are repaired for good."""
+        self._settled: list[_Placed] = []
+        """Them as they were repaired."""
+        self._faults: tuple[Fault, ...] = ()
+
+    def let_in(self, messages: Sequence[Message], *, changed: bool = False) -> Entered:
+        """Return the list that is read: the same object where there is nothing to change.
+
+        With `changed` an object may be another message than before. Raises `BrokenMessagesError`
+        under `on_broken: refuse`, and `MessagesError` like `Reading` where a list is repaired.
+        """
+        if self._secrets is None and self._on_broken == "keep":
+            return Entered(messages)
+        given = [*listed(messages)]
+        if changed:
+            self._given = self._passed = ()
+        border = self._border
+        if changed or len(given) < border or not all(map(is_, given, self._given[:border])):
+            self._border, self._settled, self._faults = 0, [], ()
+        passed = given if self._secrets is None else self._without_secrets(given)
+        self._given, self._passed = given, passed
+        if self._on_broken == "keep" or not (found := self._repaired(passed)).faults:
+            return Entered(messages if all(map(is_, given, passed)) else passed)
+        if self._on_broken == "refuse":
+            raise BrokenMessagesError([fault.problem for fault in found.faults])
+        return found
+
+    def _without_secrets(self, given: Sequence[Message]) -> list[Message]:
+        known = len(self._given)
+        if known <= len(given) and all(map(is_, self._given, given)):
+            return [*self._passed, *map(self.redacted, given[known:])]
+        before = {id(one): new for one, new in zip(self._given, self._passed, strict=True)}
+        before |= {id(new): new for new in self._passed}
+        return [before.get(id(one)) or self.redacted(one) for one in given]
+
+    def _repaired(self, given: Sequence[Message]) -> Entered:
+        """Return the list as a provider takes it."""
+        known = self._border
+        placed: list[_Placed] = list(zip(count(known), given[known:], strict=False))
+        border = next((i for i in range(len(given) - 1, known, -1) if self._parts(given, i)), 0)
+        if border:
+            head, faults = self._rounds(placed[: border - known])
+            # Where replies are split, the result of a call may come behind the border.
+            if not (faults and self._shapes.checked(given[border], border).shape.splits_replies):
+                self._settled, self._faults = self._settled + head, self._faults + faults
+                self._border, placed = border, placed[border - known :]
+        tail, faults = self._rounds(placed, is_last=True)
+        every, faults = self._settled + tail, self._faults + faults
+        return Entered([message for _, message in every], [place for place, _ in every], faults)
+
+    def _parts(self, given: Sequence[Message], place: int) -> bool:
+        """Whether no pair reaches over the beginning of a message."""
+        shape, message = self._shapes.checked(given[place], place)
+        match shape.role(message):
+            case "user":
+                return "tool_result" not in {part.kind for part in shape.parts(message)}
+            case "assistant" if not shape.splits_replies:
+                before = self._shapes.checked(given[place - 1], place - 1)
+                return before.shape.role(before.message) != "assistant"
+        return False
+
+    def _rounds(
+        self, placed: list[_Placed], *, is_last: bool = False
+    ) -> tuple[list[_Placed], tuple[Fault, ...]]:
+        faults: tuple[Fault, ...] = ()
+        known = (self._shapes.role(message) for _, message in self._settled)
+        begins = all(role in SYSTEM_ROLES for role in known)
+        while True:
+            one = _Round(placed, self._shapes, begins_list=begins, ends_list=is_last)
+            placed = one.repaired()
+            if not one.faults:
+                return placed, faults
+            faults += (*one.faults,)
+
+    def redacted(self, given: Message) -> Message:
+        """Return a message without secrets: the same object where it has none.
+
+        What cannot be read as a message stays, and is refused where it is read.
+        """
+        if self._secrets is None:
+            return given
+        if type(given) is dict:
+            return self._value(given)
+        try:
+            shape, message = self._shapes.shaped(given)
+            if shape not in self._shapes.host:
+                new = self._value(message)
+                return given if new is message else new
+            texts = {p.path: self._part(p) for p in shape.parts(message)}
+            texts = {path: text for path, text in texts.items() if text is not None}
+            return (shape.replaced(message, texts) if texts else None) or given
+        except (AttributeError, KeyError, TypeError, RecursionError):
+            return given
+
+    def text(self, text: str) -> str:
+        """Return a text without secrets."""
+        return text if self._secrets is None else self._secrets.replaced(text)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether all enters as it is."""
+        return self._secrets is None
+
+    def _part(self, part: Part) -> str | None:
+        """Return the new text of a part of a host's message, None to leave it."""
+        text = str(part.text)
+        if part.kind == "tool_call":
+            return shortened_input(text, self._changed)
+        is_text = part.kind in _TEXTS and part.takes_text
+        return self._changed(text) if is_text else None
+
+    def _changed(self, text: str) -> str | None:
+        new = self.text(text)
+        return None if new == text else new
+
+    def _value(self, value: Any, *, is_input: bool = False) -> Any:  # noqa: ANN401 - JSON
+        """Return a JSON value without secrets in its texts: the same object where it has none."""
+        if isinstance(value, str):
+            return value if value.startswith("data:") else self.text(value)
+        if isinstance(value, list):
+            new = [self._value(one, is_input=is_input) for one in value]
+            return value if all(map(is_, value, new)) else new
+        if not isinstance(value, dict) or (not is_input and self._is_kept(value)):
+            return value
+        fields = {key: self._field(key, one, value, is_input) for key, one in value.items()}
+        return value if all(map(is_, value.values(), fields.values())) else fields
+
+    def _field(self, key: str, value: Any, block: Mapping[str, Any], is_input: bool) -> Any:  # noqa: ANN401, FBT001
+        if is_input or key in _INPUTS:
+            new = shortened_input(value, self._changed) if isinstance(value, str) else None
+            return self._value(value, is_input=True) if new is None else new
+        is_media = key == "data" and block.get("type") != "text"
+        return value if key in _KEPT or is_media else self._value(value)
+
+    @staticmethod
+    def _is_kept(block: Mapping[str, Any]) -> bool:
+        return block.get("type") in _THOUGHT or block.get("thought") is True
+
+
+class _Round:
+    """One pass over messages; a repair may leave what the next pass repairs."""
+
+    def __init__(
+        self,
+        placed: Sequence[_Placed],
+        shapes: Shapes,
+        *,
+        begins_list: bool,
+        ends_list: bool,
+    ) -> None:
+        self._placed, self._shapes = placed, shapes
+        self._begins_list, self._ends_list = begins_list, ends_list
+        self._in = Reading(shapes)
+        self._in.extend([message for _, message in placed])
+        self.faults: list[Fault] = []
+
+    def repaired(self) -> list[_Placed]:
+        """Return the list with what this pass finds repaired."""
+        left: list[_Placed] = []
+        said: list[_Placed] = []  # behind the results between which it was found
+        begins = self._begins_list
+        for at, (place, message) in enumerate(self._placed):
+            if not self._holds_only_results(at):
+                left, said = [*left, *said], []
+            if begins and self._in.roles[at] not in SYSTEM_ROLES:
+                begins = False
+                if self._in.opening_roles[at] == "assistant":
+                    self._note("the list begins with an assistant message", "a prompt precedes it")
+                    left.append((None, self._written(BEGINNING, message)))
+            new, words = self._repaired(at, message)
+            left += [(place, new)] if new is not None else []
+            said += [(None, one) for one in words]
+        return left + said
+
+    def _repaired(self, at: int, message: Message) -> tuple[Message | None, list[Message]]:
+        """Return what stays of a message, and the messages of the user that say the rest."""
+        items = [self._in.items[i] for i in self._in.items_of(at)]
+        shape, own = self._in.shaped(at, message)
+        role, thinks = self._in.roles[at], all(item.kind == "thinking" for item in items)
+        if shape.is_empty(own):
+            self._note(f"a message of role {role} is empty", "dropped")
+            return None, []
+        leads_on = at < self._in.reply_of(at)[-1]  # to more of its reply
+        if role == "assistant" and thinks and items and not leads_on:
+            self._note("thinking is not followed by what it led to", "dropped")
+            return None, []
+        halves = [i for i in self._in.items_of(at) if self._is_half(i)]
+        words: list[Message] = []
+        for i in halves:
+            item = self._in.items[i]
+            name = item.tool_use_id or item.tool
+            if item.kind == "tool_call":
+                self._note(f"the call {name} has no result right after it", "dropped")
+            else:
+                problem = f"the result {name} has no call right before it"
+                self._note(problem, "now a message of the user")
+                words.append(self._said(item, message))
+        if not halves:
+            return message, words
+        edits = [Edit(self._in.items[i], None) for i in halves]
+        left = edited_message(message, edits, self._shapes)
+        if self._ends_list and at == len(self._placed) - 1 and role == "assistant":
+            words.append(self._written(INTERRUPTED, message))
+        return left, words
+
+    def _is_half(self, position: int) -> bool:
+        """Whether a call has no result, or a result no call, where the API wants it."""
+        item, partner = self._in.items[position], self._in.partners.get(position)
+        if item.kind not in ("tool_call", "tool_result") or item.inside is not None:
+            return False
+        if call_key(item) is None:
+            return False
+        splits = self._in.shaped(item.message, self._placed[item.message][1]).shape.splits_replies
+        if splits:
+            return next(self._in.bound_to(position), None) is None
+        if partner is None or self._in.partners.get(partner) != position:
+            return True
+        first, last = sorted((item.message, self._in.items[partner].message))
+        end = max(first, self._in.reply_of(first)[-1])
+        return not all(map(self._holds_only_results, range(end + 1, last)))
+
+    def _holds_only_results(self, at: int) -> bool:
+        items = [self._in.items[i] for i in self._in.items_of(at)]
+        only = bool(items) and all(i.kind == "tool_result" or i.inside is not None for i in items)
+        return only or self._in.roles[at] in RESULT_ROLES
+
+    def _said(self, item: Item, beside: Message) -> Message:
+        head = f"{RESULT_OF}{item.tool_use_id or item.tool}:"
+        shape, message = self._shapes.shaped(beside)
+        said = shape.written_with(head, message, item.path) if item.media else None
+        return self._written(f"{head}\n{item.text}", beside) if said is None else said
+
+    def _written(self, text: str, beside: Message) -> Message:
+        return self._shapes.writing([beside]).written("user", text)
+
+    def _note(self, problem: str, repair: str) -> None:
+        self.faults.append(Fault(problem, repair))
