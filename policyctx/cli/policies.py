@@ -70,11 +70,8 @@ def _checked(policy: str, extends_from: Sequence[Path]) -> list[Diagnostic]:
 def _summary(policies: int, errors: int, warnings: int) -> str:
     if not errors and not warnings:
         return "1 policy, nothing found" if policies == 1 else f"{policies} policies, nothing found"
-    return ", ".join(_count(n, word) for n, word in ((errors, "error"), (warnings, "warning")) if n)
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number} {word}" if number == 1 else f"{number} {word}s"
+    found = (errors, "error"), (warnings, "warning")
+    return ", ".join(output.counted(number, word) for number, word in found if number)
 
 
 def show(
@@ -198,8 +195,7 @@ def _mistakes(entry: AgentEntry, file: AgentsFile) -> tuple[Diagnostic, ...]:
 
 
 def _row(entry: AgentEntry, mistakes: tuple[Diagnostic, ...]) -> tuple[object, ...]:
-    count = len(mistakes)
-    loads = "ok" if not count else "1 error" if count == 1 else f"{count} errors"
+    loads = output.counted(len(mistakes), "error") if mistakes else "ok"
     written_at = f"{entry.place.file}:{entry.place.line}"
     return entry.pattern, entry.named or "written there", written_at, loads
 

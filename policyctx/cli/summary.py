@@ -107,8 +107,8 @@ def summary(
     if as_json:
         out.out(json_text(_report(given, made)), highlight=False)
         return
-    for text in _texts(made[-1].lines, sources=sources):
-        out.out(text, highlight=False)
+    for line in made[-1].lines:
+        out.out(_with_source(line) if sources else line.text, highlight=False)
     for one in made:
         err.print(_figures(one, len(made)), soft_wrap=True, highlight=False)
 
@@ -128,13 +128,6 @@ def _limited(settings: Summary, limits: dict[str, Any]) -> Summary:
     }
     changed["max_words"] = limits.get("max_words", _ANY_WORDS)
     return settings.model_copy(update=changed)
-
-
-def _texts(lines: Sequence[SourcedLine], *, sources: bool) -> list[str]:
-    """Return the lines as they are printed, with their sources if they are wanted."""
-    if not sources:
-        return [line.text for line in lines]
-    return [_with_source(line) for line in lines]
 
 
 def _with_source(line: SourcedLine) -> str:

@@ -99,7 +99,9 @@ def print_tuned(out: Console, shown: ShownStudy) -> None:
     out.print(table(columns, rows, numeric=set(columns[1:]), whole=set()))
     if tuned.comparisons:
         out.print()
-        out.print(f"the best setting: {_setting(tuned.best)}", soft_wrap=True)
+        out.print(
+            f"the best setting: {tuned.best.setting if tuned.best else 'none'}", soft_wrap=True
+        )
         out.print(_comparison_table(tuned.comparisons))
         largest = tuned.comparisons[0]
         out.print(
@@ -197,10 +199,6 @@ def money(dollars: float) -> str:
     return signed_dollars(dollars, "$")
 
 
-def _setting(candidate: Candidate | None) -> str:
-    return "none" if candidate is None else str(candidate.setting)
-
-
 def _verdict(shown: ShownStudy) -> str:
     """Return whether to change the policy, how, and what that saves."""
     tuned, label = shown.tuned, shown.incumbent.label
@@ -235,13 +233,8 @@ def _tested(shown: ShownStudy) -> Iterator[str]:
         )
     elif tuned.is_interrupted and tuned.winner is not None:
         yield "tested    not: it was interrupted before"
-    yield f"made      {_made(shown)}"
-
-
-def _made(shown: ShownStudy) -> str:
-    tuned = shown.tuned
-    return (
-        f"policyctx {policyctx.__version__}, seed {shown.options.seed};"
+    yield (
+        f"made      policyctx {policyctx.__version__}, seed {shown.options.seed};"
         f" {_prices(shown)}; {counted(tuned.settings, 'setting')},"
         f" {counted(tuned.replays, 'replay')}"
     )

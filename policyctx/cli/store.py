@@ -34,7 +34,6 @@ from policyctx.policy.values import byte_size, duration
 from policyctx.store.collector import CollectionReport, states_of
 from policyctx.store.filesystem import ContextFileSystem
 from policyctx.store.index import IndexEntry
-from policyctx.store.journal import Event
 from policyctx.store.opening import SESSION_FIELD, stores_in
 from policyctx.store.read import FoundLine
 from policyctx.tokens.counter import counter_for
@@ -153,24 +152,6 @@ def entry_cells(entry: IndexEntry, state: str) -> tuple[object, ...]:
         state,
         entry.path if entry.same_as is None else f"{entry.path} (same as {entry.same_as})",
     )
-
-
-def event_cells(event: Event) -> tuple[object, ...]:
-    """Return the cells of an event's row: when, what, item, path."""
-    what = f"{event.what} by {event.why}" if event.why else event.what
-    return moment(event.time), what, event.item_id or "", event.path
-
-
-def event_report(event: Event, session: str) -> dict[str, Any]:
-    """Return an event as plain values, for `--json`."""
-    return {
-        "time": event.time,
-        "what": event.what,
-        "item_id": event.item_id,
-        "path": event.path,
-        "why": event.why or None,
-        "session": session,
-    }
 
 
 def collection_report(done: CollectionReport) -> dict[str, Any]:
@@ -365,7 +346,16 @@ def _show_matches(
 ) -> None:
     out = console()
     if as_json:
-        report = [_match_report(match, stores[name], name) for name, match in some]
+        report = [
+            {
+                "path": f"{stores[name].root}/{match.entry.path}",
+                "item_id": match.entry.item_id,
+                "line": match.line,
+                "text": match.text,
+                "session": name,
+            }
+            for name, match in some
+        ]
         out.out(json_text(report), highlight=False)
         return
     number = 0
@@ -386,9 +376,24 @@ def history(root: Root, session: Session = None, as_json: Json = False) -> None:
         events = [(name, event) for name, store in stores.items() for event in store.history()]
     out = console()
     if as_json:
-        out.out(json_text([event_report(event, name) for name, event in events]), highlight=False)
+        report = [
+            {
+                "time": event.time,
+                "what": event.what,
+                "item_id": event.item_id,
+                "path": event.path,
+                "why": event.why or None,
+                "session": name,
+            }
+            for name, event in events
+        ]
+        out.out(json_text(report), highlight=False)
         return
-    print_by_session(out, [(name, event_cells(event)) for name, event in events], _EVENTS)
+    rows: list[tuple[str, tuple[object, ...]]] = []
+    for name, event in events:
+        what = f"{event.what} by {event.why}" if event.why else event.what
+        rows.append((name, (moment(event.time), what, event.item_id or "", event.path)))
+    print_by_session(out, rows, _EVENTS)
 
 
 def verify(root: Root, session: Session = None, as_json: Json = False) -> None:
@@ -431,16 +436,6 @@ def _holder(stores: dict[str, ContextFileSystem], key: str) -> tuple[str, Contex
     return name, stores[name]
 
 
-def _match_report(match: FoundLine, store: ContextFileSystem, session: str) -> dict[str, object]:
-    return {
-        "path": f"{store.root}/{match.entry.path}",
-        "item_id": match.entry.item_id,
-        "line": match.line,
-        "text": match.text,
-        "session": session,
-    }
-
-
 def restore_archive(
     root: Root,
     archive: Annotated[
@@ -480,7 +475,13 @@ def _chosen(
     Raises `UnknownArchiveError` when there is none, and `AmbiguousSessionError` when more than one
     session has such a one.
     """
-    found = sorted(_archives(stores), key=lambda one: one[1].saved_at)
+    found = [
+        (name, entry)
+        for name, store in stores.items()
+        for entry in store.list()
+        if entry.is_of(ITEM_TYPE, None)
+    ]
+    found.sort(key=lambda one: one[1].saved_at)
     chosen = [one for one in found if archive is None or archive in {_id(one[1]), one[1].path}]
     if not chosen:
         known = list(dict.fromkeys(_id(entry) for _, entry in found))
@@ -490,14 +491,6 @@ def _chosen(
     if len(sessions) > 1:
         raise AmbiguousSessionError(archive or "an archive", sessions, path=root)
     return chosen[-1]
-
-
-def _archives(stores: dict[str, ContextFileSystem]) -> Iterator[tuple[str, IndexEntry]]:
-    """Yield each archive with its session."""
-    for name, store in stores.items():
-        for entry in store.list():
-            if entry.origin is not None and entry.origin.item_type == ITEM_TYPE:
-                yield name, entry
 
 
 def _id(entry: IndexEntry) -> str:
