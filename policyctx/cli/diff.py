@@ -81,7 +81,7 @@ def diff(
             "differences": [asdict(one) for one in found],
             **outcome_report(so_far),
         }
-        out.out(output.json_text(report), highlight=False)
+        output.print_json(report)
     else:
         labels = _labels(named)
         _show(out, labels, figures, so_far.results, found)

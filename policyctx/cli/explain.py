@@ -76,7 +76,7 @@ def plan(
     if as_json:
         report = plans.plan_report(planned) | given.report(session)
         report |= plans.breakpoints_report(placed) | plans.window_report(planned)
-        out.out(output.json_text(report), highlight=False)
+        output.print_json(report)
         return
     output.print_wrapped(out, plans.verdict(planned), "")
     if told := plans.compaction_in_words(planned, "would be"):
@@ -153,7 +153,7 @@ def apply(
     if as_json:
         report = plans.plan_report(planned) | given.report(session) | applied_report(result)
         report |= plans.breakpoints_report(placed)
-        err.out(output.json_text(report), highlight=False)
+        output.print_json(report, stderr=True)
         return
     err.print(plans.outcome(planned, "offloaded"), soft_wrap=True)
     for warning in result.warnings:
@@ -295,7 +295,7 @@ def explain(
         report |= plans.breakpoints_report(placed) | plans.window_report(planned)
         report["redacted"] = dict(_redacted(planned))
         report["carry"] = [asdict(point) for point in _carried(session.policy, given.messages)]
-        out.out(output.json_text(report), highlight=False)
+        output.print_json(report)
         return
     output.print_wrapped(out, plans.verdict(planned), "")
     out.print()

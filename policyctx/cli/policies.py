@@ -95,16 +95,16 @@ def show(
         rows = origins(root)
         if as_json:
             report = [{"key": k, "value": v, "place": str(place)} for k, v, place in rows]
-            out.out(output.json_text(report), highlight=False)
+            output.print_json(report)
             return
         cells = ((key, output.json_text(value, indent=None), place) for key, value, place in rows)
         columns, whole = ("key", "value", "written at"), {"key", "written at"}
         out.print(output.table(columns, cells, numeric=set(), whole=whole))
         return
-    out.out(
-        output.json_text(root.as_written()) if as_json else resolved_yaml(root).rstrip(),
-        highlight=False,
-    )
+    if as_json:
+        output.print_json(root.as_written())
+    else:
+        out.out(resolved_yaml(root).rstrip())
 
 
 def schema(
@@ -124,11 +124,11 @@ def schema(
     if agents:
         if key is not None:
             raise typer.BadParameter("--agents goes without a KEY")
-        out.out(output.json_text(agents_schema()), highlight=False)
+        output.print_json(agents_schema())
     elif key is None:
-        out.out(output.json_text(policy_schema()), highlight=False)
+        output.print_json(policy_schema())
     elif as_json:
-        out.out(output.json_text(schema_of(key)), highlight=False)
+        output.print_json(schema_of(key))
     else:
         text = Text(visible(explained(key)))
         text.stylize("bold", 0, text.plain.find("\n"))
@@ -161,7 +161,7 @@ def agents(
     out = output.console()
     if as_json or form is output.Format.JSON:
         report = {"file": file.path, "agents": [_report(*checked) for checked in mistakes]}
-        out.out(output.json_text(report), highlight=False)
+        output.print_json(report)
     elif not mistakes:
         out.print(f"{file.path} has no entries", soft_wrap=True)
     else:

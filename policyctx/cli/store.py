@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import groupby, islice
 from pathlib import Path
@@ -21,6 +21,7 @@ from policyctx.cli.output import (
     console,
     counted,
     json_text,
+    print_json,
     shortened,
     table,
     write_json,
@@ -139,19 +140,19 @@ def _with_tokens(entry: IndexEntry, store: ContextFileSystem) -> IndexEntry:
     return replace(entry, origin=replace(origin, tokens=tokens))
 
 
-def entry_cells(entry: IndexEntry, state: str) -> tuple[object, ...]:
-    """Return the cells of a content's row: item, type, tool, tokens, chars, saved, state, path."""
+def entry_row(entry: IndexEntry, state: str) -> dict[str, object]:
+    """Return the row of a content, by the columns of `_ENTRIES`."""
     origin = entry.origin
-    return (
-        entry.item_id or "",
-        origin.item_type if origin else "",
-        (origin.tool_name if origin else "") or "",
-        origin.tokens if origin and origin.tokens is not None else "",
-        entry.chars,
-        moment(entry.saved_at),
-        state,
-        entry.path if entry.same_as is None else f"{entry.path} (same as {entry.same_as})",
-    )
+    return {
+        "item": entry.item_id or "",
+        "type": origin.item_type if origin else "",
+        "tool": (origin.tool_name if origin else "") or "",
+        "tokens": origin.tokens if origin and origin.tokens is not None else "",
+        "chars": entry.chars,
+        "saved (UTC)": moment(entry.saved_at),
+        "state": state,
+        "path": entry.path if entry.same_as is None else f"{entry.path} (same as {entry.same_as})",
+    }
 
 
 def collection_report(done: CollectionReport) -> dict[str, Any]:
@@ -186,12 +187,14 @@ class RowLayout:
     columns: tuple[str, ...]
     narrower: tuple[tuple[str, ...], ...]
     numeric: frozenset[str] = frozenset()
-    shortened: tuple[tuple[str, int], ...] = ()
+    shortened: Mapping[str, int] = field(default_factory=dict)
 
 
-def print_by_session(
-    out: Console, rows: Sequence[tuple[str, tuple[object, ...]]], layout: RowLayout
-) -> None:
+Row: TypeAlias = Mapping[str, object]
+"""The cells of a row, by their columns."""
+
+
+def print_by_session(out: Console, rows: Sequence[tuple[str, Row]], layout: RowLayout) -> None:
     """Print the rows of one session or of several, each row with the session's name before it.
 
     The name is "" where a folder holds one session. Where the table is wider than the output, each
@@ -199,49 +202,32 @@ def print_by_session(
     """
     shared = any(session for session, _ in rows)
     if shared:
-        named = [(session, *cells) for session, cells in rows]
-        made = _table(("session", *layout.columns), named, layout)
+        named = [{"session": session, **row} for session, row in rows]
+        made = _table(("session", *layout.columns), named, layout, {})
         if made.width <= out.width:
             out.print(made)
             return
-    columns, most = _fitting(out, [cells for _, cells in rows], layout)
+    most: Mapping[str, int] = {}
+    for columns in (layout.columns, *layout.narrower):
+        if _table(columns, [row for _, row in rows], layout, {}).width <= out.width:
+            break
+    else:
+        most = layout.shortened
     for session, of_session in groupby(rows, key=lambda row: row[0]):
         if shared:
             out.print(f"session {session}", soft_wrap=True)
-        shown = _shown([cells for _, cells in of_session], columns, layout, most)
-        out.print(_table(columns, shown, layout))
+        out.print(_table(columns, [row for _, row in of_session], layout, most))
 
 
-def _fitting(
-    out: Console, rows: Sequence[Sequence[object]], layout: RowLayout
-) -> tuple[tuple[str, ...], dict[str, int]]:
-    """Return the columns that fit, and the most characters of those that are shortened."""
-    for columns in (layout.columns, *layout.narrower):
-        if _table(columns, _shown(rows, columns, layout, {}), layout).width <= out.width:
-            return columns, {}
-    return layout.narrower[-1], dict(layout.shortened)
-
-
-def _shown(
-    rows: Sequence[Sequence[object]],
-    columns: Sequence[str],
-    layout: RowLayout,
-    most: dict[str, int],
-) -> list[list[object]]:
-    """Return the cells of these columns alone, those with a limit in `most` shortened."""
-    return [
-        [
-            shortened(str(cell), most[name]) if name in most else cell
-            for name, cell in zip(layout.columns, row, strict=True)
-            if name in columns
-        ]
-        for row in rows
+def _table(
+    columns: Sequence[str], rows: Sequence[Row], layout: RowLayout, most: Mapping[str, int]
+) -> Grid:
+    """Return a table of these columns, the cells of those with a limit in `most` shortened."""
+    cells = [
+        [shortened(str(row[c]), most[c]) if c in most else row[c] for c in columns] for row in rows
     ]
-
-
-def _table(columns: Sequence[str], rows: Sequence[Sequence[object]], layout: RowLayout) -> Grid:
     whole = set(columns) - layout.numeric
-    return table(columns, rows, numeric=set(layout.numeric), whole=whole)
+    return table(columns, cells, numeric=set(layout.numeric), whole=whole)
 
 
 _ENTRIES = RowLayout(
@@ -251,7 +237,7 @@ _ENTRIES = RowLayout(
         ("item", "tokens", "state", "path"),
     ),
     numeric=frozenset({"tokens", "chars"}),
-    shortened=(("item", 12),),
+    shortened={"item": 12},
 )
 _EVENTS = RowLayout(
     ("when (UTC)", "what", "item", "path"), narrower=(("when (UTC)", "what", "path"),)
@@ -277,10 +263,10 @@ def ls(
             {**entry_report(e, stores[name], name), "state": state or None}
             for name, e, state in rows
         ]
-        out.out(json_text(found), highlight=False)
+        print_json(found)
         return
     if rows:
-        print_by_session(out, [(n, entry_cells(e, state)) for n, e, state in rows], _ENTRIES)
+        print_by_session(out, [(n, entry_row(e, state)) for n, e, state in rows], _ENTRIES)
     out.print(
         f"{counted(len(rows), 'content')} in {next(iter(stores.values())).root}", soft_wrap=True
     )
@@ -307,7 +293,7 @@ def cat(
         text, entry = store.read(key, lines=wanted), store.find(key)
     if as_json:
         known = entry_report(entry, store, name) if entry else {"path": key}
-        console().out(json_text({**known, "text": text}), highlight=False)
+        print_json({**known, "text": text})
         return
     if sys.stdout.isatty():
         console().out(text, end="")
@@ -356,7 +342,7 @@ def _show_matches(
             }
             for name, match in some
         ]
-        out.out(json_text(report), highlight=False)
+        print_json(report)
         return
     number = 0
     for name, match in some:
@@ -387,12 +373,17 @@ def history(root: Root, session: Session = None, as_json: Json = False) -> None:
             }
             for name, event in events
         ]
-        out.out(json_text(report), highlight=False)
+        print_json(report)
         return
-    rows: list[tuple[str, tuple[object, ...]]] = []
+    rows = []
     for name, event in events:
-        what = f"{event.what} by {event.why}" if event.why else event.what
-        rows.append((name, (moment(event.time), what, event.item_id or "", event.path)))
+        row = {
+            "when (UTC)": moment(event.time),
+            "what": f"{event.what} by {event.why}" if event.why else event.what,
+            "item": event.item_id or "",
+            "path": event.path,
+        }
+        rows.append((name, row))
     print_by_session(out, rows, _EVENTS)
 
 
@@ -413,7 +404,7 @@ def verify(root: Root, session: Session = None, as_json: Json = False) -> None:
     out = console()
     if as_json:
         report = [{**known, "harm": kind, "reason": reason} for known, kind, reason in harmed]
-        out.out(json_text({"checked": checked, "harmed": report}), highlight=False)
+        print_json({"checked": checked, "harmed": report})
     else:
         for known, kind, reason in harmed:
             out.print(f"{known['path']}: {kind}: {reason}", soft_wrap=True)

@@ -15,7 +15,7 @@ from policyctx.cli.output import (
     Partial,
     Recorded,
     console,
-    json_text,
+    print_json,
     table,
 )
 from policyctx.definitions.items import HostObject, Item, Medium, Message
@@ -73,7 +73,7 @@ def tokens(
             {"texts": stats.estimated, "problem": stats.problem} if stats.estimated else None
         )
         report["billed"] = _billed_report(made, calls)
-        console().out(json_text(report), highlight=False)
+        print_json(report)
         return
     _show(console(), weights, total, model)
     if stats.estimated:

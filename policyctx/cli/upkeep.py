@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import typer
 from rich.filesize import decimal
 
-from policyctx.cli.output import Json, console, counted, json_text, table, write_json
+from policyctx.cli.output import Json, console, counted, print_json, table, write_json
 from policyctx.cli.store import (
     Root,
     Session,
@@ -73,7 +73,7 @@ def show_collections(
             "bytes_before": sum(done.size_before for done in reports),
             "bytes_after": sum(done.size_after for done in reports),
         }
-        out.out(json_text(report), highlight=False)
+        print_json(report)
     else:
         rows = [
             _cells(one, one.report, root)
@@ -184,7 +184,7 @@ def gc(
         )
     out = console()
     if as_json:
-        out.out(json_text(collection_report(done)), highlight=False)
+        print_json(collection_report(done))
         return
     for entry, rule in done.removed:
         out.print(f"{did('remove', done)} {store.root}/{entry.path} ({rule})", soft_wrap=True)
@@ -234,7 +234,7 @@ def rebuild(root: Root, session: Session = None, as_json: Json = False) -> None:
             of = f" of session {name}" if name else ""
             out.print(f"the index{of} lists {counted(done.entries, 'content')}", soft_wrap=True)
     if as_json:
-        out.out(json_text(report), highlight=False)
+        print_json(report)
 
 
 def export(
@@ -320,7 +320,7 @@ def upload(
             done.append(one)
             progress(len(done), len(done))
     if as_json:
-        console().out(json_text([asdict(one) for one in done]), highlight=False)
+        print_json([asdict(one) for one in done])
     for one in () if as_json else done:
         left = f", {one.left:,} left: {one.error}" if one.error else ""
         console().print(f"{counted(one.objects, 'object')} to {one.url}{left}", soft_wrap=True)
@@ -330,7 +330,7 @@ def upload(
 
 def _show_number(number: int, done: str, where: Path | str, *, as_json: bool) -> None:
     if as_json:
-        console().out(json_text({"contents": number, "to": str(where)}), highlight=False)
+        print_json({"contents": number, "to": str(where)})
     else:
         console().print(f"{counted(number, 'content')} {done} {where}", soft_wrap=True)
 
