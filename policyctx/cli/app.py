@@ -68,7 +68,7 @@ _COMMANDS = {
     "proxy": _Listed(
         "hosts:proxy", "Apply a policy to the requests of any agent that takes a base URL."
     ),
-    "store": _Listed("store.upkeep:app", "Look at what was offloaded, and keep it in order."),
+    "store": _Listed("upkeep:app", "Look at what was offloaded, and keep it in order."),
     "hook": _Listed("hosts:app", "Offload results as they arrive in an agent that runs hooks."),
     "export": _Listed(
         "exporting:export_app", "Write a policy in the words of a server that edits contexts."

@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from policyctx.cli.output import Json, Partial, console, counted, json_text, shortened, table
+from policyctx.cli.output import (
+    Json,
+    Partial,
+    console,
+    counted,
+    print_json,
+    shortened,
+    table,
+)
 from policyctx.cli.progress import Progressed, gathered, interruptible, tell
 from policyctx.cli.replay import Agents, Jobs, Recordings, Since, recording_files
 from policyctx.cli.replay_output import outcome_report
@@ -94,7 +102,7 @@ def audit(
     with_any = [one for one in so_far.results if one.compactions]
     out = console()
     if as_json:
-        out.out(json_text(_report(so_far)), highlight=False)
+        print_json(_report(so_far))
     else:
         _print(out, with_any, every=every)
         for sentence in _totals(so_far.results):

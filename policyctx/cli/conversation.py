@@ -83,16 +83,12 @@ class Given:
         told = self._last is not None and self._last.window is not None
         is_unknown = not told and has_unknown_window(session.policy.model, name)
         if (is_unknown or window != own) and session.policy.asks_for_window and not quiet:
-            console(stderr=True).print(
-                (
-                    f"note: the window of {name} is not known: {window:,} tokens are assumed;"
-                    " model.context_window sets it"
-                )
+            _note(
+                f"the window of {name} is not known: {window:,} tokens are assumed;"
+                " model.context_window sets it"
                 if is_unknown
-                else f"note: gates see the window of {name}, {window:,} tokens;"
-                " model.context_window in the policy would replace it",
-                soft_wrap=True,
-                markup=False,
+                else f"gates see the window of {name}, {window:,} tokens;"
+                " model.context_window in the policy would replace it"
             )
         if recording is None or not recording.calls:
             return asked
@@ -104,11 +100,9 @@ class Given:
         if over and not quiet:
             calls = "call was" if len(over) == 1 else "calls were"
             which = "model.context_window" if window == own else f"the window of {name}"
-            console(stderr=True).print(
-                f"note: {len(over):,} recorded {calls} billed more than {which},"
-                f" {window:,} tokens; the largest {max(over):,}",
-                soft_wrap=True,
-                markup=False,
+            _note(
+                f"{len(over):,} recorded {calls} billed more than {which},"
+                f" {window:,} tokens; the largest {max(over):,}"
             )
         return asked
 
@@ -162,6 +156,10 @@ class Given:
         return self.recording.calls[-1]
 
 
+def _note(sentence: str) -> None:
+    console(stderr=True).print(f"note: {sentence}", soft_wrap=True)
+
+
 def _summed(recording: Recording) -> int:
     """Return how many of the calls have no more than a share of a sum that was billed."""
     if recording.bill is None or not recording.bill.usage.prompt:
@@ -194,10 +192,9 @@ def read_messages(
     except MessagesError as error:
         raise MessagesError(f"{name}: {error}", index=error.index) from error
     if given.unread and not quiet:
-        sentence = f"note: {name}: not understood: {unread_in_words(given.unread)}"
-        console(stderr=True).print(sentence, soft_wrap=True, markup=False)
+        _note(f"{name}: not understood: {unread_in_words(given.unread)}")
     for note in () if quiet else (*given.request.notes, *_lone(given.messages)):
-        console(stderr=True).print(f"note: {note}", soft_wrap=True, markup=False)
+        _note(note)
     return given
 
 

@@ -21,7 +21,7 @@ import typer
 from rich.progress import track
 
 import policyctx
-from policyctx.cli.output import Json, console, json_text, saving, table
+from policyctx.cli.output import Json, console, json_text, print_json, saving, table
 from policyctx.cli.plans import decision_report
 from policyctx.definitions.items import Message
 from policyctx.errors import StoreError
@@ -306,7 +306,7 @@ def demo(
     _write(folder / "session.json", history)
     _write(folder / "context.json", list(calls[-1].result.messages))
     if as_json:
-        console().out(json_text(_report(folder, calls)), highlight=False)
+        print_json(_report(folder, calls))
     else:
         _show(console(), folder, calls)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -82,7 +82,7 @@ def diff(
             "differences": [asdict(one) for one in found],
             **outcome_report(so_far),
         }
-        out.out(output.json_text(report), highlight=False)
+        output.print_json(report)
     else:
         labels = _labels(named)
         _show(out, labels, figures, so_far.results, found)
@@ -143,12 +143,16 @@ def _table(labels: Sequence[str], rows: Sequence[Sequence[str]]) -> output.Grid:
     return output.table(("", "without", *labels, "change"), rows, numeric=numeric)
 
 
-def _rows(a: Figures, b: Figures) -> Iterator[tuple[str, ...]]:
-    def row(name: str, without: int | None, one: float, other: float) -> tuple[str, ...]:
-        before = "" if without is None else output.short(without)
-        change = output.percent((other - one) / one) if one else ("" if other == one else "new")
-        return name, before, output.short(round(one)), output.short(round(other)), change
+def _row(
+    shown: Callable[[float], str], name: str, without: float | None, one: float, other: float
+) -> tuple[str, ...]:
+    before = "" if without is None else shown(without)
+    change = output.percent((other - one) / one) if one else ("" if other == one else "new")
+    return name, before, shown(one), shown(other), change
 
+
+def _rows(a: Figures, b: Figures) -> Iterator[tuple[str, ...]]:
+    row = partial(_row, lambda number: output.short(round(number)))
     yield row("tokens sent", a.unedited.tokens, a.edited.tokens, b.edited.tokens)
     yield row("largest context", a.unedited.largest, a.edited.largest, b.edited.largest)
     over = a.edited.over_window, b.edited.over_window
@@ -173,12 +177,7 @@ def _has_same_prices(a: Figures, b: Figures) -> bool:
 
 def _paid_rows(a: Figures, b: Figures) -> Iterator[tuple[str, ...]]:
     """Yield each line of the net in $; `change` of the net is in $ as well."""
-
-    def row(name: str, without: float | None, one: float, other: float) -> tuple[str, ...]:
-        before = "" if without is None else f"${without:,.2f}"
-        change = output.percent((other - one) / one) if one else ("" if other == one else "new")
-        return name, before, f"${one:,.2f}", f"${other:,.2f}", change
-
+    row = partial(_row, "${:,.2f}".format)
     nets = a.net, b.net
     prompts = (net.edited.dollars.prompt for net in nets)
     yield row("cost of prompts", a.net.without.dollars.prompt, *prompts)

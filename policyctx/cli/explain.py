@@ -76,7 +76,7 @@ def plan(
     if as_json:
         report = plans.plan_report(planned) | given.report(session)
         report |= plans.breakpoints_report(placed) | plans.window_report(planned)
-        out.out(output.json_text(report), highlight=False)
+        output.print_json(report)
         return
     output.print_wrapped(out, plans.verdict(planned), "")
     if told := plans.compaction_in_words(planned, "would be"):
@@ -153,7 +153,7 @@ def apply(
     if as_json:
         report = plans.plan_report(planned) | given.report(session) | applied_report(result)
         report |= plans.breakpoints_report(placed)
-        err.out(output.json_text(report), highlight=False)
+        output.print_json(report, stderr=True)
         return
     err.print(plans.outcome(planned, "offloaded"), soft_wrap=True)
     for warning in result.warnings:
@@ -193,7 +193,12 @@ def _opened(path: Path | None) -> Iterator[Callable[[str], None]]:
     it is as it was. Raises `StoreError` for a file that cannot be written.
     """
     if path is None:
-        yield _write_stdout
+
+        def write_stdout(text: str) -> None:
+            sys.stdout.buffer.write(f"{text}\n".encode())
+            sys.stdout.buffer.flush()
+
+        yield write_stdout
         return
     with ExitStack() as undo:
         with _reported(path):
@@ -209,11 +214,6 @@ def _opened(path: Path | None) -> Iterator[Callable[[str], None]]:
                     unfinished.replace(path.resolve())
 
         yield write
-
-
-def _write_stdout(text: str) -> None:
-    sys.stdout.buffer.write(f"{text}\n".encode())
-    sys.stdout.buffer.flush()
 
 
 def _created(path: Path, undo: ExitStack) -> tuple[BinaryIO, Path | None]:
@@ -286,7 +286,8 @@ def explain(
     given = read_messages(messages, RecordedChoice(recorded, call, partial))
     request = given.teach(session)
     planned = session.plan(given.messages, request=request)
-    positions = _chosen(planned, item, why_not=why_not, largest=largest)
+    found = _chosen(planned, item, why_not=why_not)
+    positions = found[:largest] if largest else found
     placed = session.breakpoints(given.messages, request=request)
     out = output.console()
     if as_json:
@@ -294,11 +295,16 @@ def explain(
         report |= plans.breakpoints_report(placed) | plans.window_report(planned)
         report["redacted"] = dict(_redacted(planned))
         report["carry"] = [asdict(point) for point in _carried(session.policy, given.messages)]
-        out.out(output.json_text(report), highlight=False)
+        output.print_json(report)
         return
     output.print_wrapped(out, plans.verdict(planned), "")
     out.print()
-    _print_gates(planned, out)
+    for step in planned.outcomes:
+        state = "open" if step.is_open else "closed"
+        gates = "; ".join(verdict.sentence for verdict in step.gates) or "no gates"
+        where = plans.place(session.policy, ("steps", step.step))
+        said = f"step {step.step} ({where}): {state}, {gates}; {_taken(step)}"
+        output.print_wrapped(out, said, _INDENT)
     for line in plans.breakpoints_in_words(placed):
         output.print_wrapped(out, line, _INDENT)
     if warning := fullness_ahead(planned):
@@ -309,8 +315,7 @@ def explain(
     out.print()
     for position in positions:
         _print_item(planned, position, out)
-    left = _number_of_items(planned, why_not=why_not) - len(positions)
-    if item is None and left > 0:
+    if left := len(found) - len(positions):
         out.print(f"{left:,} smaller items are not shown; --largest 0 shows all")
     for point in () if item else _carried(session.policy, given.messages):
         place = plans.place(session.policy, ("carry",))
@@ -339,21 +344,16 @@ def _hint(given: str) -> tuple[str, dict[str, int]]:
     return tool, {"keep_recent": int(number)}
 
 
-def _chosen(planned: Plan, item: str | None, *, why_not: bool, largest: int) -> list[int]:
+def _chosen(planned: Plan, item: str | None, *, why_not: bool) -> list[int]:
     """The positions of the items to explain, the largest first."""
     if item is not None:
         return [_position(planned, item)]
-    found = [i for i in range(len(planned.items)) if not why_not or _stays(planned, i)]
-    found.sort(key=lambda i: -planned.facts.tokens(planned.items[i]))
-    return found[:largest] if largest else found
-
-
-def _number_of_items(planned: Plan, *, why_not: bool) -> int:
-    return sum(not why_not or _stays(planned, i) for i in range(len(planned.items)))
-
-
-def _stays(planned: Plan, position: int) -> bool:
-    return planned.decision(position).action is Action.KEEP
+    found = [
+        i
+        for i in range(len(planned.items))
+        if not why_not or planned.decision(i).action is Action.KEEP
+    ]
+    return sorted(found, key=lambda i: -planned.facts.tokens(planned.items[i]))
 
 
 def _position(planned: Plan, item: str) -> int:
@@ -365,16 +365,6 @@ def _position(planned: Plan, item: str) -> int:
     raise MessagesError(
         f"no item {item!r}: give a number below {len(ids)} or an id; --largest 0 lists them all"
     )
-
-
-def _print_gates(planned: Plan, out: Console) -> None:
-    policy = planned.conversation.policy
-    for step in planned.outcomes:
-        state = "open" if step.is_open else "closed"
-        gates = "; ".join(verdict.sentence for verdict in step.gates) or "no gates"
-        where = plans.place(policy, ("steps", step.step))
-        said = f"step {step.step} ({where}): {state}, {gates}; {_taken(step)}"
-        output.print_wrapped(out, said, _INDENT)
 
 
 def _taken(step: Outcome) -> str:

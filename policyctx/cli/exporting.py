@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from policyctx.cli.output import Json, Policy, console, json_text
+from policyctx.cli.output import Json, Policy, console, print_json
 from policyctx.errors import Diagnostic, Location, PolicyError
 from policyctx.integrations.context_edits import BETAS, read_edits
 from policyctx.integrations.context_management import LeftBehind, exported, imported
@@ -44,9 +44,9 @@ def export_anthropic(policy: Policy, strict: Strict = False, as_json: Json = Fal
     betas = sorted({BETAS[type(edit)] for edit in edits})
     if as_json:
         report = {"context_management": management, "betas": betas, "left_behind": reports(left)}
-        console().out(json_text(report), highlight=False)
+        print_json(report)
     else:
-        console().out(json_text(management), highlight=False)
+        print_json(management)
         if betas:
             console(stderr=True).print(f"send it with betas: {', '.join(betas)}", soft_wrap=True)
         print_left(left)
@@ -109,9 +109,9 @@ def import_anthropic(
     made = imported(read_edits(_source(file)), name)
     if as_json:
         report = {"policy": made.document, "left_behind": reports(made.left)}
-        console().out(json_text(report), highlight=False)
+        print_json(report)
     else:
-        console().out(made.text.rstrip(), highlight=False)
+        console().out(made.text.rstrip())
         print_left(made.left)
     if strict and made.left:
         raise typer.Exit(1)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from policyctx.cli.output import console, json_text, table
+from policyctx.cli.output import console, print_json, table
 from policyctx.errors import MutationError
 from policyctx.policy.loading import resolved
 from policyctx.policy.sources import policy_source
@@ -120,4 +120,4 @@ def _print_json(
         "survivors": len(survivors) if error is None else None,
         "accepted_but_noticed": stale if error is None else None,
     }
-    console().out(json_text(report), highlight=False)
+    print_json(report)

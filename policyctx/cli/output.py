@@ -235,6 +235,11 @@ def json_text(value: object, *, indent: int | None = 2) -> str:
     return text
 
 
+def print_json(value: object, *, stderr: bool = False) -> None:
+    """Print a report for programs."""
+    console(stderr=stderr).out(json_text(value))
+
+
 def write_json(text: str) -> None:
     """Write JSON to stdout as it is; on a terminal hidden characters are escapes in it."""
     if sys.stdout.isatty():

@@ -28,11 +28,9 @@ def outcome(plan: Plan, verb: str) -> str:
     counts = f"{actions[Action.OFFLOAD]} of {len(plan.decisions)} items {verb}"
     others = [f"{actions[a]} {a.past}" for a in _OTHERS if actions[a]]
     told = ", ".join([counts, *others])
-    return (
-        f"{told}; saved in {plan.facts.root}"
-        if others and plan.to_save
-        else (f"{told} to {plan.facts.root}" if plan.to_save else told)
-    )
+    if not plan.to_save:
+        return told
+    return f"{told}; saved in {plan.facts.root}" if others else f"{told} to {plan.facts.root}"
 
 
 def verdict(plan: Plan) -> str:

@@ -71,11 +71,8 @@ def _checked(policy: str, extends_from: Sequence[Path]) -> list[Diagnostic]:
 def _summary(policies: int, errors: int, warnings: int) -> str:
     if not errors and not warnings:
         return "1 policy, nothing found" if policies == 1 else f"{policies} policies, nothing found"
-    return ", ".join(_count(n, word) for n, word in ((errors, "error"), (warnings, "warning")) if n)
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number} {word}" if number == 1 else f"{number} {word}s"
+    found = (errors, "error"), (warnings, "warning")
+    return ", ".join(output.counted(number, word) for number, word in found if number)
 
 
 def show(
@@ -98,16 +95,16 @@ def show(
         rows = origins(root)
         if as_json:
             report = [{"key": k, "value": v, "place": str(place)} for k, v, place in rows]
-            out.out(output.json_text(report), highlight=False)
+            output.print_json(report)
             return
         cells = ((key, output.json_text(value, indent=None), place) for key, value, place in rows)
         columns, whole = ("key", "value", "written at"), {"key", "written at"}
         out.print(output.table(columns, cells, numeric=set(), whole=whole))
         return
-    out.out(
-        output.json_text(root.as_written()) if as_json else resolved_yaml(root).rstrip(),
-        highlight=False,
-    )
+    if as_json:
+        output.print_json(root.as_written())
+    else:
+        out.out(resolved_yaml(root).rstrip())
 
 
 def schema(
@@ -127,11 +124,11 @@ def schema(
     if agents:
         if key is not None:
             raise typer.BadParameter("--agents goes without a KEY")
-        out.out(output.json_text(agents_schema()), highlight=False)
+        output.print_json(agents_schema())
     elif key is None:
-        out.out(output.json_text(policy_schema()), highlight=False)
+        output.print_json(policy_schema())
     elif as_json:
-        out.out(output.json_text(schema_of(key)), highlight=False)
+        output.print_json(schema_of(key))
     else:
         text = Text(visible(explained(key)))
         text.stylize("bold", 0, text.plain.find("\n"))
@@ -164,7 +161,7 @@ def agents(
     out = output.console()
     if as_json or form is output.Format.JSON:
         report = {"file": file.path, "agents": [_report(*checked) for checked in mistakes]}
-        out.out(output.json_text(report), highlight=False)
+        output.print_json(report)
     elif not mistakes:
         out.print(f"{file.path} has no entries", soft_wrap=True)
     else:
@@ -198,8 +195,7 @@ def _mistakes(entry: AgentEntry, file: AgentsFile) -> tuple[Diagnostic, ...]:
 
 
 def _row(entry: AgentEntry, mistakes: tuple[Diagnostic, ...]) -> tuple[object, ...]:
-    count = len(mistakes)
-    loads = "ok" if not count else "1 error" if count == 1 else f"{count} errors"
+    loads = output.counted(len(mistakes), "error") if mistakes else "ok"
     written_at = f"{entry.place.file}:{entry.place.line}"
     return entry.pattern, entry.named or "written there", written_at, loads
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import stat
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
+from pathlib import Path
 from threading import Event, Thread, current_thread, main_thread
 from typing import Generic, NoReturn, Self, TypeAlias, TypeVar
 
@@ -121,7 +120,7 @@ class Bar:
             left = task.time_remaining
             line += "" if left is None else f", about {_time(left)} left"
             with suppress(OSError):
-                self._err.print(line, soft_wrap=True, highlight=False)
+                self._err.print(line, soft_wrap=True)
 
 
 def _time(seconds: float | None) -> str:
@@ -176,17 +175,12 @@ def replay_policy(name: str) -> LoadedPolicy:
 
     Raises `PolicyError`, also for a pipe, which can be read only once.
     """
-    if not is_shipped(name) and stat.S_ISFIFO(_mode(name)):
+    is_pipe = False
+    with suppress(OSError, ValueError):  # loading reports a name that no file can have
+        is_pipe = not is_shipped(name) and Path(name).is_fifo()
+    if is_pipe:
         raise PolicyError([Diagnostic(Location(name), "PC001", f"cannot be read: {PIPE_REFUSED}")])
     return LoadedPolicy(OffloadPolicy.load(name))
-
-
-def _mode(name: str) -> int:
-    """Return the mode of a file; 0 where there is none, which loading reports."""
-    try:
-        return os.stat(name).st_mode  # noqa: PTH116 - a name that no path can have has none
-    except (OSError, ValueError):
-        return 0
 
 
 def gathered(

@@ -12,7 +12,7 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
-from policyctx.cli.output import Json, Partial, Policy, console, json_text
+from policyctx.cli.output import Json, Partial, Policy, console, print_json
 from policyctx.cli.progress import (
     Progressed,
     gathered,
@@ -192,7 +192,7 @@ def replay(
 
     def show(found: Sequence[ShownSessions], so_far: Progressed[Any]) -> None:
         if as_csv:
-            out.out(replay_csv(found), highlight=False, end="")
+            out.out(replay_csv(found), end="")
             return
         print_replay(out, policy, found, so_far, each=sessions, details=details, prices=prices)
 
@@ -214,7 +214,7 @@ def replay(
         size = write_report(report, loaded.policy.name, so_far.results, list(missing(so_far)))
     if as_json:
         values = replay_report(policy, so_far, details=regret_details, prices=prices)
-        out.out(json_text(values), highlight=False)
+        print_json(values)
     else:
         show([ShownSessions.of(one) for one in so_far.results], so_far)
         if regret_details and not as_csv:

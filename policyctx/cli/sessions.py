@@ -17,7 +17,7 @@ from policyctx.cli.output import (
     Partial,
     console,
     counted,
-    json_text,
+    print_json,
     short,
     shortened,
     signed_dollars,
@@ -131,7 +131,7 @@ def sessions(
             tell(so_far)
             code = code or so_far.exit_code
     if as_json:
-        out.out(json_text({**_report(looked, found), "replay": replay}), highlight=False)
+        print_json({**_report(looked, found), "replay": replay})
     raise typer.Exit(code)
 
 

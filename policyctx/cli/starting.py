@@ -166,9 +166,7 @@ def init(
     new = [path for path in files if path not in taken]
     if as_json:
         report = {"wrote": [*map(str, new)], "replaced": [*map(str, taken)]}
-        output.console().out(
-            output.json_text(report | ({} if fitted is None else fitted.report())), highlight=False
-        )
+        output.print_json(report | ({} if fitted is None else fitted.report()))
     else:
         if fitted is not None:
             output.console().print(verdict(preset, fitted.figures), soft_wrap=True)

@@ -16,7 +16,7 @@ from policyctx.cli.output import (
     Recorded,
     console,
     counted,
-    json_text,
+    print_json,
 )
 from policyctx.compaction.rounds import Round, SourcedLine, rounds
 from policyctx.planning.compiled import OffloadPolicy
@@ -105,12 +105,12 @@ def summary(
         raise typer.BadParameter("there is nothing to summarise", param_hint="MESSAGES")
     out = console()
     if as_json:
-        out.out(json_text(_report(given, made)), highlight=False)
+        print_json(_report(given, made))
         return
-    for text in _texts(made[-1].lines, sources=sources):
-        out.out(text, highlight=False)
+    for line in made[-1].lines:
+        out.out(_with_source(line) if sources else line.text)
     for one in made:
-        err.print(_figures(one, len(made)), soft_wrap=True, highlight=False)
+        err.print(_figures(one, len(made)), soft_wrap=True)
 
 
 def _limited(settings: Summary, limits: dict[str, Any]) -> Summary:
@@ -128,13 +128,6 @@ def _limited(settings: Summary, limits: dict[str, Any]) -> Summary:
     }
     changed["max_words"] = limits.get("max_words", _ANY_WORDS)
     return settings.model_copy(update=changed)
-
-
-def _texts(lines: Sequence[SourcedLine], *, sources: bool) -> list[str]:
-    """Return the lines as they are printed, with their sources if they are wanted."""
-    if not sources:
-        return [line.text for line in lines]
-    return [_with_source(line) for line in lines]
 
 
 def _with_source(line: SourcedLine) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -15,14 +15,14 @@ from policyctx.cli.output import (
     Partial,
     Recorded,
     console,
-    json_text,
+    print_json,
     table,
 )
 from policyctx.definitions.items import HostObject, Item, Medium, Message
 from policyctx.definitions.tokenizers import DEFAULT_TOKENIZER, Tokenizer
 from policyctx.messages.editing import request_content
 from policyctx.messages.reading import items_of
-from policyctx.replay.accuracy import SETTLED_FROM, Accuracy, Prediction, accuracy, predictions
+from policyctx.replay.accuracy import SETTLED_FROM, Prediction, accuracy, predictions
 from policyctx.replay.recording import ModelCall
 from policyctx.tokens.counter import TokenCounter, counter_for
 from policyctx.tokens.sizes import ProviderModel, media_tokens, provider_model
@@ -66,16 +66,19 @@ def tokens(
     weights = _weights(given.messages, counter, model)
     total = counter.count_request(content, given.tools, model=model)
     made = [] if recording is None else list(predictions(recording, counter))
+    stats = counter.stats
     if as_json:
         report = _report(weights, total) | {"tokenizer": tokenizer, "constants": model.name}
-        report["estimated"] = _estimated(counter)
+        report["estimated"] = (
+            {"texts": stats.estimated, "problem": stats.problem} if stats.estimated else None
+        )
         report["billed"] = _billed_report(made, calls)
-        console().out(json_text(report), highlight=False)
+        print_json(report)
         return
     _show(console(), weights, total, model)
-    if estimated := counter.stats.estimated:
-        texts = "1 text was" if estimated == 1 else f"{estimated:,} texts were"
-        console(stderr=True).print(f"{texts} counted locally: {counter.stats.problem}")
+    if stats.estimated:
+        texts = "1 text was" if stats.estimated == 1 else f"{stats.estimated:,} texts were"
+        console(stderr=True).print(f"{texts} counted locally: {stats.problem}")
     if made:
         _show_billed(console(), made)
 
@@ -101,32 +104,22 @@ def _sized(item: Item) -> list[Medium]:
 Group = dict[str, tuple[int, int]]
 
 
-def _grouped(weights: Sequence[tuple[Item, int]], name: Callable[[Item], str | None]) -> Group:
-    """Return the items and tokens of each group, the heaviest first; no name is no group."""
+def _grouped(weights: Sequence[tuple[Item, int]], kind: Literal["type", "tool"]) -> Group:
+    """Return the items and tokens of each type or tool, the heaviest first."""
     groups: Group = {}
     for item, weight in weights:
-        if (group := name(item)) is not None:
+        group = item.type if kind == "type" else item.tool
+        if group is not None:
             items, sum_ = groups.get(group, (0, 0))
             groups[group] = items + 1, sum_ + weight
     return dict(sorted(groups.items(), key=lambda pair: -pair[1][1]))
 
 
-def _by_type(item: Item) -> str:
-    return item.type
-
-
-def _by_tool(item: Item) -> str | None:
-    return item.tool
-
-
 def _show(
     out: Console, weights: Sequence[tuple[Item, int]], total: int, model: ProviderModel
 ) -> None:
-    for kind, groups in (
-        ("type", _grouped(weights, _by_type)),
-        ("tool", _grouped(weights, _by_tool)),
-    ):
-        if groups:
+    for kind in ("type", "tool"):
+        if groups := _grouped(weights, kind):
             out.print(_table(kind, groups, total))
             out.print()
     in_items = sum(weight for _, weight in weights)
@@ -136,17 +129,22 @@ def _show(
 
 
 def _table(kind: str, groups: Group, total: int) -> HostObject:
-    rows = ((name, n, tokens, _percent(tokens, total)) for name, (n, tokens) in groups.items())
+    rows = (
+        (name, n, tokens, f"{100 * tokens / total:.1f} %" if total else "")
+        for name, (n, tokens) in groups.items()
+    )
     return table((kind, "items", "tokens", "share"), rows, numeric={"items", "tokens", "share"})
-
-
-def _percent(part: int, whole: int) -> str:
-    return f"{100 * part / whole:.1f} %" if whole else ""
 
 
 def _show_billed(out: Console, made: Sequence[Prediction]) -> None:
     shown = made[-_SHOWN_CALLS:]
-    rows = ((one.call, one.counted, one.predicted, one.billed, _signed(one)) for one in shown)
+    rows = (
+        (
+            *(one.call, one.counted, one.predicted, one.billed),
+            f"{100 * one.error:+.1f} %".replace("-", "−"),
+        )
+        for one in shown
+    )
     columns = ("call", "counted", "predicted", "billed", "error")
     out.print()
     out.print(table(columns, rows, numeric=set(columns)))
@@ -154,18 +152,11 @@ def _show_billed(out: Console, made: Sequence[Prediction]) -> None:
     left = f"the last {len(shown)} of " if len(shown) < len(made) else ""
     out.print(f"billed: {left}{len(made)} calls of the model, hidden parts included")
     if (of_calls := accuracy(made)) is not None:
-        out.print(_accuracy_text(of_calls), soft_wrap=True)
-
-
-def _accuracy_text(of_calls: Accuracy) -> str:
-    return (
-        f"prediction from call {SETTLED_FROM} on: median error {of_calls.median:.1%},"
-        f" 95 % of calls within {of_calls.within:.1%}, largest {of_calls.largest:.1%}"
-    )
-
-
-def _signed(one: Prediction) -> str:
-    return f"{100 * one.error:+.1f} %".replace("-", "−")
+        out.print(
+            f"prediction from call {SETTLED_FROM} on: median error {of_calls.median:.1%},"
+            f" 95 % of calls within {of_calls.within:.1%}, largest {of_calls.largest:.1%}",
+            soft_wrap=True,
+        )
 
 
 def _report(weights: Sequence[tuple[Item, int]], total: int) -> dict[str, Any]:
@@ -173,18 +164,13 @@ def _report(weights: Sequence[tuple[Item, int]], total: int) -> dict[str, Any]:
     return {
         "request_tokens": total,
         "item_tokens": sum(weight for _, weight in weights),
-        "types": _rows("type", _grouped(weights, _by_type)),
-        "tools": _rows("tool", _grouped(weights, _by_tool)),
+        "types": _rows("type", _grouped(weights, "type")),
+        "tools": _rows("tool", _grouped(weights, "tool")),
     }
 
 
 def _rows(kind: str, groups: Group) -> list[dict[str, Any]]:
     return [{kind: name, "items": n, "tokens": tokens} for name, (n, tokens) in groups.items()]
-
-
-def _estimated(counter: TokenCounter) -> dict[str, Any] | None:
-    stats = counter.stats
-    return {"texts": stats.estimated, "problem": stats.problem} if stats.estimated else None
 
 
 def _billed_report(made: Sequence[Prediction], calls: Sequence[ModelCall]) -> dict[str, Any] | None:

@@ -18,7 +18,7 @@ from policyctx.cli.output import (
     Partial,
     console,
     counted,
-    json_text,
+    print_json,
     print_wrapped,
     shortened,
     signed_dollars,
@@ -71,6 +71,12 @@ class ShownStudy:
     tuned: study.Tuned
     prices: PricesOf
 
+    @property
+    def change(self) -> Setting | None:
+        """What the winner sets; None if the incumbent stays."""
+        winner = self.tuned.winner
+        return None if winner is None or winner.setting == Setting() else winner.setting
+
 
 @dataclass(frozen=True, slots=True)
 class _Row:
@@ -99,7 +105,9 @@ def print_tuned(out: Console, shown: ShownStudy) -> None:
     out.print(table(columns, rows, numeric=set(columns[1:]), whole=set()))
     if tuned.comparisons:
         out.print()
-        out.print(f"the best setting: {_setting(tuned.best)}", soft_wrap=True)
+        out.print(
+            f"the best setting: {tuned.best.setting if tuned.best else 'none'}", soft_wrap=True
+        )
         out.print(_comparison_table(tuned.comparisons))
         largest = tuned.comparisons[0]
         out.print(
@@ -112,7 +120,7 @@ def print_tuned(out: Console, shown: ShownStudy) -> None:
         print_wrapped(out, line, _INDENT)
     if diff := policy_diff(shown):
         out.print()
-        out.out(diff, highlight=False)
+        out.out(diff)
 
 
 def _sessions_line(shown: ShownStudy) -> str:
@@ -146,17 +154,11 @@ def _rows(shown: ShownStudy) -> Iterator[_Row]:
     yield _Row(shown.incumbent.label, "incumbent", tuned.incumbent.outcomes)
     for candidate in tuned.front:
         if candidate.setting != Setting():
-            mark = "* " if candidate.setting == _winner(tuned) else ""
+            mark = "* " if candidate.setting == shown.change else ""
             yield _Row(f"{mark}{candidate.setting}", "front", candidate.outcomes)
-    if tuned.winner is not None and tuned.winner.setting not in {
-        Setting(),
-        *(one.setting for one in tuned.front),
-    }:
-        yield _Row(f"* {tuned.winner.setting}", "winner", tuned.winner.outcomes)
-
-
-def _winner(tuned: study.Tuned) -> Setting | None:
-    return None if tuned.winner is None else tuned.winner.setting
+    is_shown = shown.change in {None, *(one.setting for one in tuned.front)}
+    if tuned.winner is not None and not is_shown:
+        yield _Row(f"* {shown.change}", "winner", tuned.winner.outcomes)
 
 
 def _cells(row: _Row) -> tuple[object, ...]:
@@ -197,10 +199,6 @@ def money(dollars: float) -> str:
     return signed_dollars(dollars, "$")
 
 
-def _setting(candidate: Candidate | None) -> str:
-    return "none" if candidate is None else str(candidate.setting)
-
-
 def _verdict(shown: ShownStudy) -> str:
     """Return whether to change the policy, how, and what that saves."""
     tuned, label = shown.tuned, shown.incumbent.label
@@ -213,9 +211,9 @@ def _verdict(shown: ShownStudy) -> str:
             return f"keep {label}: of the presets it saves most, {money(-saves)}"
         now = money(sums(tuned.incumbent.outcomes).net)
         return f"try {first.name}: of the presets it saves most, {money(-saves)}; {label}: {now}"
-    if tuned.winner.setting != Setting():
+    if shown.change is not None:
         more = sums(tuned.winner.outcomes).net - sums(tuned.incumbent.outcomes).net
-        return f"change {label}: {tuned.winner.setting} costs {money(more)} compared with it"
+        return f"change {label}: {shown.change} costs {money(more)} compared with it"
     if tuned.best is not None and tuned.best.setting != Setting():
         return (
             f"keep {label}: what looks best does not save more than one standard error on"
@@ -235,13 +233,8 @@ def _tested(shown: ShownStudy) -> Iterator[str]:
         )
     elif tuned.is_interrupted and tuned.winner is not None:
         yield "tested    not: it was interrupted before"
-    yield f"made      {_made(shown)}"
-
-
-def _made(shown: ShownStudy) -> str:
-    tuned = shown.tuned
-    return (
-        f"policyctx {policyctx.__version__}, seed {shown.options.seed};"
+    yield (
+        f"made      policyctx {policyctx.__version__}, seed {shown.options.seed};"
         f" {_prices(shown)}; {counted(tuned.settings, 'setting')},"
         f" {counted(tuned.replays, 'replay')}"
     )
@@ -256,13 +249,12 @@ def _prices(shown: ShownStudy) -> str:
 
 def policy_diff(shown: ShownStudy) -> str:
     """Return what the winner changes in the incumbent, as a diff; empty if it is the incumbent."""
-    setting = _winner(shown.tuned)
-    if setting in {None, Setting()} or setting is None:
+    if shown.change is None:
         return ""
     name = str(shown.incumbent.document.get("name", shown.incumbent.name))
     before, after = (
         resolved_yaml(resolved(made_source(name, shown.incumbent.text(one, name=name))))
-        for one in (Setting(), setting)
+        for one in (Setting(), shown.change)
     )
     lines = difflib.unified_diff(
         before.splitlines(), after.splitlines(), name, f"{name}-tuned", lineterm="", n=2
@@ -272,8 +264,7 @@ def policy_diff(shown: ShownStudy) -> str:
 
 def policy_file(shown: ShownStudy, path: Path) -> str | None:
     """Return the winner as a policy file at a path; None if the incumbent stays."""
-    tuned = shown.tuned
-    if tuned.winner is None or tuned.winner.setting == Setting():
+    if shown.change is None:
         return None
     incumbent = shown.incumbent
     name = f"{incumbent.document.get('name', incumbent.name)}-tuned"
@@ -282,7 +273,7 @@ def policy_file(shown: ShownStudy, path: Path) -> str | None:
         extends = os.path.relpath(extends, path.absolute().parent)
         extends = extends if extends.startswith(".") else f".{os.sep}{extends}"
     comments = "".join(f"# {line}\n" for line in _figures(shown))
-    return comments + incumbent.text(tuned.winner.setting, name=name, extends=extends)
+    return comments + incumbent.text(shown.change, name=name, extends=extends)
 
 
 def _figures(shown: ShownStudy) -> Iterator[str]:
@@ -451,7 +442,7 @@ def tune(
     written = [] if shown is None else list(_written(shown, output, report))
     if shown is not None and as_json:
         values = outcome_report(so_far) | tuned_report(shown)
-        console().out(json_text(values), highlight=False)
+        print_json(values)
     elif shown is not None:
         print_tuned(console(), shown)
     tell(so_far)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import groupby, islice
 from pathlib import Path
@@ -21,6 +21,7 @@ from policyctx.cli.output import (
     console,
     counted,
     json_text,
+    print_json,
     shortened,
     table,
     write_json,
@@ -34,7 +35,6 @@ from policyctx.policy.values import byte_size, duration
 from policyctx.store.collector import CollectionReport, states_of
 from policyctx.store.filesystem import ContextFileSystem
 from policyctx.store.index import IndexEntry
-from policyctx.store.journal import Event
 from policyctx.store.opening import SESSION_FIELD, stores_in
 from policyctx.store.read import FoundLine
 from policyctx.tokens.counter import counter_for
@@ -140,36 +140,18 @@ def _with_tokens(entry: IndexEntry, store: ContextFileSystem) -> IndexEntry:
     return replace(entry, origin=replace(origin, tokens=tokens))
 
 
-def entry_cells(entry: IndexEntry, state: str) -> tuple[object, ...]:
-    """Return the cells of a content's row: item, type, tool, tokens, chars, saved, state, path."""
+def entry_row(entry: IndexEntry, state: str) -> dict[str, object]:
+    """Return the row of a content, by the columns of `_ENTRIES`."""
     origin = entry.origin
-    return (
-        entry.item_id or "",
-        origin.item_type if origin else "",
-        (origin.tool_name if origin else "") or "",
-        origin.tokens if origin and origin.tokens is not None else "",
-        entry.chars,
-        moment(entry.saved_at),
-        state,
-        entry.path if entry.same_as is None else f"{entry.path} (same as {entry.same_as})",
-    )
-
-
-def event_cells(event: Event) -> tuple[object, ...]:
-    """Return the cells of an event's row: when, what, item, path."""
-    what = f"{event.what} by {event.why}" if event.why else event.what
-    return moment(event.time), what, event.item_id or "", event.path
-
-
-def event_report(event: Event, session: str) -> dict[str, Any]:
-    """Return an event as plain values, for `--json`."""
     return {
-        "time": event.time,
-        "what": event.what,
-        "item_id": event.item_id,
-        "path": event.path,
-        "why": event.why or None,
-        "session": session,
+        "item": entry.item_id or "",
+        "type": origin.item_type if origin else "",
+        "tool": (origin.tool_name if origin else "") or "",
+        "tokens": origin.tokens if origin and origin.tokens is not None else "",
+        "chars": entry.chars,
+        "saved (UTC)": moment(entry.saved_at),
+        "state": state,
+        "path": entry.path if entry.same_as is None else f"{entry.path} (same as {entry.same_as})",
     }
 
 
@@ -205,12 +187,14 @@ class RowLayout:
     columns: tuple[str, ...]
     narrower: tuple[tuple[str, ...], ...]
     numeric: frozenset[str] = frozenset()
-    shortened: tuple[tuple[str, int], ...] = ()
+    shortened: Mapping[str, int] = field(default_factory=dict)
 
 
-def print_by_session(
-    out: Console, rows: Sequence[tuple[str, tuple[object, ...]]], layout: RowLayout
-) -> None:
+Row: TypeAlias = Mapping[str, object]
+"""The cells of a row, by their columns."""
+
+
+def print_by_session(out: Console, rows: Sequence[tuple[str, Row]], layout: RowLayout) -> None:
     """Print the rows of one session or of several, each row with the session's name before it.
 
     The name is "" where a folder holds one session. Where the table is wider than the output, each
@@ -218,49 +202,32 @@ def print_by_session(
     """
     shared = any(session for session, _ in rows)
     if shared:
-        named = [(session, *cells) for session, cells in rows]
-        made = _table(("session", *layout.columns), named, layout)
+        named = [{"session": session, **row} for session, row in rows]
+        made = _table(("session", *layout.columns), named, layout, {})
         if made.width <= out.width:
             out.print(made)
             return
-    columns, most = _fitting(out, [cells for _, cells in rows], layout)
+    most: Mapping[str, int] = {}
+    for columns in (layout.columns, *layout.narrower):
+        if _table(columns, [row for _, row in rows], layout, {}).width <= out.width:
+            break
+    else:
+        most = layout.shortened
     for session, of_session in groupby(rows, key=lambda row: row[0]):
         if shared:
             out.print(f"session {session}", soft_wrap=True)
-        shown = _shown([cells for _, cells in of_session], columns, layout, most)
-        out.print(_table(columns, shown, layout))
+        out.print(_table(columns, [row for _, row in of_session], layout, most))
 
 
-def _fitting(
-    out: Console, rows: Sequence[Sequence[object]], layout: RowLayout
-) -> tuple[tuple[str, ...], dict[str, int]]:
-    """Return the columns that fit, and the most characters of those that are shortened."""
-    for columns in (layout.columns, *layout.narrower):
-        if _table(columns, _shown(rows, columns, layout, {}), layout).width <= out.width:
-            return columns, {}
-    return layout.narrower[-1], dict(layout.shortened)
-
-
-def _shown(
-    rows: Sequence[Sequence[object]],
-    columns: Sequence[str],
-    layout: RowLayout,
-    most: dict[str, int],
-) -> list[list[object]]:
-    """Return the cells of these columns alone, those with a limit in `most` shortened."""
-    return [
-        [
-            shortened(str(cell), most[name]) if name in most else cell
-            for name, cell in zip(layout.columns, row, strict=True)
-            if name in columns
-        ]
-        for row in rows
+def _table(
+    columns: Sequence[str], rows: Sequence[Row], layout: RowLayout, most: Mapping[str, int]
+) -> Grid:
+    """Return a table of these columns, the cells of those with a limit in `most` shortened."""
+    cells = [
+        [shortened(str(row[c]), most[c]) if c in most else row[c] for c in columns] for row in rows
     ]
-
-
-def _table(columns: Sequence[str], rows: Sequence[Sequence[object]], layout: RowLayout) -> Grid:
     whole = set(columns) - layout.numeric
-    return table(columns, rows, numeric=set(layout.numeric), whole=whole)
+    return table(columns, cells, numeric=set(layout.numeric), whole=whole)
 
 
 _ENTRIES = RowLayout(
@@ -270,7 +237,7 @@ _ENTRIES = RowLayout(
         ("item", "tokens", "state", "path"),
     ),
     numeric=frozenset({"tokens", "chars"}),
-    shortened=(("item", 12),),
+    shortened={"item": 12},
 )
 _EVENTS = RowLayout(
     ("when (UTC)", "what", "item", "path"), narrower=(("when (UTC)", "what", "path"),)
@@ -296,10 +263,10 @@ def ls(
             {**entry_report(e, stores[name], name), "state": state or None}
             for name, e, state in rows
         ]
-        out.out(json_text(found), highlight=False)
+        print_json(found)
         return
     if rows:
-        print_by_session(out, [(n, entry_cells(e, state)) for n, e, state in rows], _ENTRIES)
+        print_by_session(out, [(n, entry_row(e, state)) for n, e, state in rows], _ENTRIES)
     out.print(
         f"{counted(len(rows), 'content')} in {next(iter(stores.values())).root}", soft_wrap=True
     )
@@ -326,7 +293,7 @@ def cat(
         text, entry = store.read(key, lines=wanted), store.find(key)
     if as_json:
         known = entry_report(entry, store, name) if entry else {"path": key}
-        console().out(json_text({**known, "text": text}), highlight=False)
+        print_json({**known, "text": text})
         return
     if sys.stdout.isatty():
         console().out(text, end="")
@@ -365,8 +332,17 @@ def _show_matches(
 ) -> None:
     out = console()
     if as_json:
-        report = [_match_report(match, stores[name], name) for name, match in some]
-        out.out(json_text(report), highlight=False)
+        report = [
+            {
+                "path": f"{stores[name].root}/{match.entry.path}",
+                "item_id": match.entry.item_id,
+                "line": match.line,
+                "text": match.text,
+                "session": name,
+            }
+            for name, match in some
+        ]
+        print_json(report)
         return
     number = 0
     for name, match in some:
@@ -386,9 +362,29 @@ def history(root: Root, session: Session = None, as_json: Json = False) -> None:
         events = [(name, event) for name, store in stores.items() for event in store.history()]
     out = console()
     if as_json:
-        out.out(json_text([event_report(event, name) for name, event in events]), highlight=False)
+        report = [
+            {
+                "time": event.time,
+                "what": event.what,
+                "item_id": event.item_id,
+                "path": event.path,
+                "why": event.why or None,
+                "session": name,
+            }
+            for name, event in events
+        ]
+        print_json(report)
         return
-    print_by_session(out, [(name, event_cells(event)) for name, event in events], _EVENTS)
+    rows = []
+    for name, event in events:
+        row = {
+            "when (UTC)": moment(event.time),
+            "what": f"{event.what} by {event.why}" if event.why else event.what,
+            "item": event.item_id or "",
+            "path": event.path,
+        }
+        rows.append((name, row))
+    print_by_session(out, rows, _EVENTS)
 
 
 def verify(root: Root, session: Session = None, as_json: Json = False) -> None:
@@ -408,7 +404,7 @@ def verify(root: Root, session: Session = None, as_json: Json = False) -> None:
     out = console()
     if as_json:
         report = [{**known, "harm": kind, "reason": reason} for known, kind, reason in harmed]
-        out.out(json_text({"checked": checked, "harmed": report}), highlight=False)
+        print_json({"checked": checked, "harmed": report})
     else:
         for known, kind, reason in harmed:
             out.print(f"{known['path']}: {kind}: {reason}", soft_wrap=True)
@@ -429,16 +425,6 @@ def _holder(stores: dict[str, ContextFileSystem], key: str) -> tuple[str, Contex
         raise AmbiguousSessionError(key, sorted(found), path=str(root))
     name = next(iter(found), next(iter(stores)))
     return name, stores[name]
-
-
-def _match_report(match: FoundLine, store: ContextFileSystem, session: str) -> dict[str, object]:
-    return {
-        "path": f"{store.root}/{match.entry.path}",
-        "item_id": match.entry.item_id,
-        "line": match.line,
-        "text": match.text,
-        "session": session,
-    }
 
 
 def restore_archive(
@@ -480,7 +466,13 @@ def _chosen(
     Raises `UnknownArchiveError` when there is none, and `AmbiguousSessionError` when more than one
     session has such a one.
     """
-    found = sorted(_archives(stores), key=lambda one: one[1].saved_at)
+    found = [
+        (name, entry)
+        for name, store in stores.items()
+        for entry in store.list()
+        if entry.is_of(ITEM_TYPE, None)
+    ]
+    found.sort(key=lambda one: one[1].saved_at)
     chosen = [one for one in found if archive is None or archive in {_id(one[1]), one[1].path}]
     if not chosen:
         known = list(dict.fromkeys(_id(entry) for _, entry in found))
@@ -490,14 +482,6 @@ def _chosen(
     if len(sessions) > 1:
         raise AmbiguousSessionError(archive or "an archive", sessions, path=root)
     return chosen[-1]
-
-
-def _archives(stores: dict[str, ContextFileSystem]) -> Iterator[tuple[str, IndexEntry]]:
-    """Yield each archive with its session."""
-    for name, store in stores.items():
-        for entry in store.list():
-            if entry.origin is not None and entry.origin.item_type == ITEM_TYPE:
-                yield name, entry
 
 
 def _id(entry: IndexEntry) -> str:

@@ -9,14 +9,21 @@ from typing import Annotated, Literal
 import typer
 from rich.filesize import decimal
 
-from policyctx.cli.output import Json, console, counted, json_text, table, write_json
-from policyctx.cli.store import look
-from policyctx.cli.store.look import (
+from policyctx.cli.output import Json, console, counted, print_json, table, write_json
+from policyctx.cli.store import (
+    Root,
+    Session,
+    cat,
     collection_report,
+    history,
+    ls,
     opened_stores,
+    restore_archive,
+    search,
     seconds,
     shown_progress,
     size,
+    verify,
 )
 from policyctx.errors import AmbiguousSessionError, StoreError
 from policyctx.policy.loading import load_policy
@@ -66,7 +73,7 @@ def show_collections(
             "bytes_before": sum(done.size_before for done in reports),
             "bytes_after": sum(done.size_after for done in reports),
         }
-        out.out(json_text(report), highlight=False)
+        print_json(report)
     else:
         rows = [
             _cells(one, one.report, root)
@@ -104,7 +111,7 @@ def _report(one: StoreCollection) -> dict[str, object]:
 
 
 def gc(
-    root: look.Root,
+    root: Root,
     max_age: Annotated[str | None, typer.Option(help="Remove what is older: 30d.")] = None,
     max_bytes: Annotated[
         str | None, typer.Option(help="Remove the oldest until so much is left: 5GB.")
@@ -130,7 +137,7 @@ def gc(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would go; change nothing.")
     ] = False,
-    session: look.Session = None,
+    session: Session = None,
     as_json: Json = False,
 ) -> None:
     """Remove what retention allows, and compress what no placeholder names.
@@ -177,7 +184,7 @@ def gc(
         )
     out = console()
     if as_json:
-        out.out(json_text(collection_report(done)), highlight=False)
+        print_json(collection_report(done))
         return
     for entry, rule in done.removed:
         out.print(f"{did('remove', done)} {store.root}/{entry.path} ({rule})", soft_wrap=True)
@@ -205,7 +212,7 @@ def _terms(
     ), settings.compress
 
 
-def rebuild(root: look.Root, session: look.Session = None, as_json: Json = False) -> None:
+def rebuild(root: Root, session: Session = None, as_json: Json = False) -> None:
     """Write the index anew from its journal and the files.
 
     Takes up files that no index tells of, and forgets contents whose file is gone.
@@ -227,13 +234,13 @@ def rebuild(root: look.Root, session: look.Session = None, as_json: Json = False
             of = f" of session {name}" if name else ""
             out.print(f"the index{of} lists {counted(done.entries, 'content')}", soft_wrap=True)
     if as_json:
-        out.out(json_text(report), highlight=False)
+        print_json(report)
 
 
 def export(
-    root: look.Root,
+    root: Root,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to: session.tar.zst.")],
-    session: look.Session = None,
+    session: Session = None,
     as_json: Json = False,
 ) -> None:
     """Write a session, its contents and its records, to one file.
@@ -253,8 +260,8 @@ def export(
 
 def import_(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="What `export` wrote.")],
-    root: look.Root,
-    session: look.Session = None,
+    root: Root,
+    session: Session = None,
     as_json: Json = False,
 ) -> None:
     """Take up an exported session in a folder, where its placeholders' paths read as before.
@@ -270,11 +277,11 @@ def import_(
 
 
 def copy(
-    root: look.Root,
+    root: Root,
     target: Annotated[
         str, typer.Argument(metavar="TO", help="The folder or URL that takes the session up.")
     ],
-    session: look.Session = None,
+    session: Session = None,
     as_json: Json = False,
 ) -> None:
     """Copy a session to another folder or URL, where its placeholders' paths read as before.
@@ -313,7 +320,7 @@ def upload(
             done.append(one)
             progress(len(done), len(done))
     if as_json:
-        console().out(json_text([asdict(one) for one in done]), highlight=False)
+        print_json([asdict(one) for one in done])
     for one in () if as_json else done:
         left = f", {one.left:,} left: {one.error}" if one.error else ""
         console().print(f"{counted(one.objects, 'object')} to {one.url}{left}", soft_wrap=True)
@@ -323,13 +330,13 @@ def upload(
 
 def _show_number(number: int, done: str, where: Path | str, *, as_json: bool) -> None:
     if as_json:
-        console().out(json_text({"contents": number, "to": str(where)}), highlight=False)
+        print_json({"contents": number, "to": str(where)})
     else:
         console().print(f"{counted(number, 'content')} {done} {where}", soft_wrap=True)
 
 
 def restore(
-    root: look.Root,
+    root: Root,
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="Messages or a session, as JSON or JSON lines.")
     ],
@@ -337,7 +344,7 @@ def restore(
         Path | None,
         typer.Option("--output", "-o", help="File to write, a new one, in place of stdout."),
     ] = None,
-    session: look.Session = None,
+    session: Session = None,
 ) -> None:
     """Put offloaded texts back into a file of messages, in the places of their placeholders.
 
@@ -370,13 +377,13 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
-app.command("ls")(look.ls)
-app.command("cat")(look.cat)
+app.command("ls")(ls)
+app.command("cat")(cat)
 app.command("restore")(restore)
-app.command("restore-archive")(look.restore_archive)
-app.command("search")(look.search)
-app.command("history")(look.history)
-app.command("verify")(look.verify)
+app.command("restore-archive")(restore_archive)
+app.command("search")(search)
+app.command("history")(history)
+app.command("verify")(verify)
 app.command("gc")(gc)
 app.command("rebuild")(rebuild)
 app.command("export")(export)

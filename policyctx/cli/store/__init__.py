@@ -1,1 +1,0 @@
-"""`policyctx store`: what was offloaded, and what keeps it in order."""
