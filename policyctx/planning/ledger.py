@@ -178,7 +178,7 @@ class LedgerEntry(NamedTuple):
             record["placeholder"],
             record["path"],
             record.get("tool"),
-            *[record.get(name, default) for name, default in _OPTIONAL.items()],
+            *map(record.get, _OPTIONAL, _OPTIONAL.values()),
         )
 
     @property
