@@ -244,11 +244,13 @@ def example(folders: Sequence[Path]) -> str:
     command = [sys.executable, "-m", "policyctx", "replay", DEFAULT, *map(str, folders)]
     environment = {**os.environ, "COLUMNS": "100"}
     run = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)  # noqa: S603
-    shown = run.stdout.partition("\nforecast of the prompt cache")[0]
+    answer, _, shown = run.stdout.partition("\n\n")
+    shown = shown.partition("\nforecast of the prompt cache")[0]
     sessions, total, rest = shown.partition("\ntotal ")
     head, *rows = sessions.splitlines()
     largest = sorted(rows, key=_dollars)[-_SHOWN:]
-    return "\n".join([head, *(row for row in rows if row in largest), "…" + total + rest])
+    begins = [" ".join(answer.split()), "", head]
+    return "\n".join([*begins, *(row for row in rows if row in largest), "…" + total + rest])
 
 
 def _dollars(row: str) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +17,7 @@ from benchmarks.presets import (
     PRESETS,
     Row,
     committed,
+    example,
     interval,
     left_out,
     measured,
@@ -26,6 +28,7 @@ from benchmarks.presets import (
 from policyctx.cli.output import percent, signed_dollars
 from policyctx.replay.running import SUMMARISE_ONLY
 from policyctx.tuning.outcomes import Sums
+from tests.replay.test_running import claude_code
 
 IS_LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 
@@ -90,3 +93,13 @@ def test_what_makes_sessions_dearer_is_not_chosen() -> None:
     rows += [row(r, o, 0.0) for o in others for r in ("a/x", "b/x")]
     [_, of_b] = left_out(rows)
     assert of_b.sums.net == -1.0
+
+
+@pytest.mark.slow
+def test_the_example_has_the_answer_and_the_rows_of_sessions(tmp_path: Path) -> None:
+    for name in "ab":
+        claude_code(tmp_path / f"{name}.jsonl", "done")
+    answer, blank, head, *rows = example([tmp_path]).splitlines()
+    assert answer.startswith("coding-agent would have ")
+    assert (blank, head.split()[0]) == ("", "session")
+    assert [row.split()[0] for row in rows[:2]] == ["a.jsonl", "b.jsonl"]
