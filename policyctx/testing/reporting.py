@@ -191,18 +191,13 @@ def _report(
         # Before pytest reads the source of every frame, which takes longer than the scenario.
         item.repr_failure = lambda *_, **__: told  # type: ignore[method-assign]
         return (yield)
-    _leave_out_machinery(call.excinfo)
+    # The frames of the user's own code, where there are any.
+    own = call.excinfo.traceback.filter(lambda entry: not _MACHINERY.search(str(entry.path)))
+    call.excinfo.traceback = own or call.excinfo.traceback
     report = yield
     if report.failed:
         report.sections.insert(0, ("the step", where))
     return report
-
-
-def _leave_out_machinery(excinfo: pytest.ExceptionInfo[BaseException]) -> None:
-    """Keep the frames of the user's own code, where there are any."""
-    inner = excinfo.traceback.filter(lambda entry: not _MACHINERY.search(str(entry.path)))
-    if len(inner):
-        excinfo.traceback = inner
 
 
 def _where(place: RunningStep, config: pytest.Config) -> str:

@@ -23,7 +23,7 @@ from policyctx.policy.tools import tool
 from policyctx.session import Session
 from policyctx.store.content import WriterStore
 from policyctx.store.filesystem import ContextFileSystem
-from policyctx.testing.contents import Message, MessageBuilder, Pieces, filler, parts_of
+from policyctx.testing.contents import Message, MessageBuilder, Pieces, parts_of
 from policyctx.testing.failures import OutcomeError, WordingError
 from policyctx.testing.faults import (
     DiskWriter,
@@ -33,7 +33,6 @@ from policyctx.testing.faults import (
     passing_time,
     refusing_writes,
 )
-from policyctx.testing.kinds import Size
 from policyctx.testing.policies import compiled
 from policyctx.testing.selecting import Fate, Returned, Selection, TurnEvent, selection, value_at
 from policyctx.turns.result import Result
@@ -67,6 +66,13 @@ class World:
         self.session_id: str | None = "session"
         """None until the session has named itself."""
         self.variables: dict[str, str | None] = {}
+        """Those of the environment; None for one that is taken away."""
+        self.options: Mapping[str, Any] = {}
+        """Those of the session."""
+        self.has_own_root = False
+        """Whether the policy says where to save, below the scenario's own home directory."""
+        self.has_writer = False
+        """Whether the session saves through a writer of the caller's."""
         self.system: str | None = None
         self.conversation = MessageBuilder()
         self.messages: Sequence[Message] = []
@@ -88,10 +94,7 @@ class World:
         self._observe = observe
         self._source: PolicySource | None = None
         self._tools: dict[str, object] = {}
-        self._options: dict[str, Any] = {}
         self._session: Session | None = None
-        self._has_own_root = False
-        self._has_writer = False
         self._files_before: frozenset[str] | None = None
         self.seen_files: set[str] = set()
 
@@ -112,26 +115,6 @@ class World:
         self._tools[name] = tool(ephemeral=ephemeral)(function)
         self._session = None
 
-    def use_options(self, options: Mapping[str, Any]) -> None:
-        """Give the session these options."""
-        self._options = dict(options)
-        self._session = None
-
-    def use_own_root(self) -> None:
-        """Save where the policy says, from the scenario's own folder and home directory."""
-        self._has_own_root = True
-        self._session = None
-
-    def use_writer(self) -> None:
-        """Save through a writer of the caller's."""
-        self._has_writer = True
-        self._session = None
-
-    def set_variable(self, name: str, value: str | None) -> None:
-        """Give the environment this variable, or with None take it away."""
-        self.variables[name] = value
-        self._session = None
-
     def script_summarizer(
         self, kind: type[ScriptedSummarizer] = ScriptedSummarizer
     ) -> ScriptedSummarizer:
@@ -142,7 +125,7 @@ class World:
         return self.summarizer
 
     def restart(self) -> None:
-        """Forget what only the process knew; what is on disk stays."""
+        """Forget what only the process knew; what is on disk stays, for a new session."""
         self._session = None
 
     def add(self, messages: Sequence[Message]) -> None:
@@ -157,7 +140,7 @@ class World:
         given = {**os.environ, **self.variables}
         known = {name: value for name, value in given.items() if value is not None}
         found = compiled(self._source, known)
-        return OffloadPolicy.of(found, tools=self._tools.values(), options=self._options)
+        return OffloadPolicy.of(found, tools=self._tools.values(), options=self.options)
 
     @property
     def session(self) -> Session:
@@ -183,13 +166,11 @@ class World:
             summarizer=self.summarizer,
             reader=FilesBelow(self.work),
         )
-        if not self._has_own_root:
-            if not self._has_writer:
+        if not self.has_own_root:
+            if not self.has_writer:
                 return make(root=self.root)
-            writer, conflict = (
-                DiskWriter(self.paths_of_writer),
-                self.policy.policy.store.on_conflict,
-            )
+            writer = DiskWriter(self.paths_of_writer)
+            conflict = self.policy.policy.store.on_conflict
             return make(store=WriterStore(self.root, writer, on_conflict=conflict))
         with chdir(self.home), home_directory(self.home):
             made = make()
@@ -202,9 +183,7 @@ class World:
     def apply(self) -> None:
         """Let the policy edit the context, as before a model call."""
         given = self.messages
-        turn = self._turn("model call", given, lambda s: s.apply(given, system=self.system))
-        if self.passes_edited_back:
-            self.messages = turn.messages
+        self._turn("model call", given, lambda s: s.apply(given, system=self.system))
 
     def plan(self) -> None:
         """Have the policy plan and do nothing."""
@@ -220,18 +199,14 @@ class World:
             again.append(session.on_overflow(given, error, system=self.system))
             return again[0] or session.plan(given, system=self.system)
 
-        turn = self._turn("model call", given, act)
+        self._turn("model call", given, act)
         self.sent_again = again[:1] != [None]
-        if self.passes_edited_back:
-            self.messages = turn.messages
 
     def compact(self, instructions: str) -> None:
         """Have the history replaced by a summary now."""
         given = self.messages
         compact = partial(Session.compact, instructions=instructions, system=self.system)
-        turn = self._turn("compaction", given, lambda s: compact(s, given))
-        if self.passes_edited_back:
-            self.messages = turn.messages
+        self._turn("compaction", given, lambda s: compact(s, given))
 
     def arrive(self, calls: Sequence[Message], answers: Sequence[Message]) -> None:
         """Report new results before a model has seen them, then put them into the context."""
@@ -252,10 +227,6 @@ class World:
                 self.add(self.conversation.messages(pieces))
                 self.apply()
             self.add([self.conversation.message("assistant", "done")])
-
-    def set_system(self, size: Size) -> None:
-        """Send a system prompt of this size beside the messages."""
-        self.system = filler(size, self.conversation.serial())
 
     def _turn(
         self,
@@ -278,6 +249,8 @@ class World:
         self.turns.append(turn)
         if self._session is not None and self._source is not None:
             self._observe(turn, self._session.policy, self._source)
+        if self.passes_edited_back and kind in {"model call", "compaction"}:
+            self.messages = turn.messages
         return turn
 
     @contextmanager

@@ -8,7 +8,7 @@ from policyctx.messages.reading import request_of
 from policyctx.replay.readers.registered import LISTS
 from policyctx.replay.reading import recordings_of
 from policyctx.replay.recording import Recording
-from policyctx.testing.contents import Message, Shape, pieces
+from policyctx.testing.contents import Message, Shape, filler, pieces
 from policyctx.testing.failures import WordingError
 from policyctx.testing.kinds import Size
 from policyctx.testing.step_definitions import given
@@ -122,7 +122,7 @@ def _(policyctx_world: World, shape: Shape) -> None:
 )
 def _(policyctx_world: World, size: Size) -> None:
     """A system prompt that is sent beside the messages."""
-    policyctx_world.set_system(size)
+    policyctx_world.system = filler(size, policyctx_world.conversation.serial())
 
 
 @given("the caller passes the edited messages back")

@@ -54,7 +54,8 @@ def _(
 )
 def _(policyctx_world: World, name: str, value: str | None = None) -> None:
     """What `${NAME}` in the policy stands for; other variables are those of the test run."""
-    policyctx_world.set_variable(name, value)
+    policyctx_world.variables[name] = value
+    policyctx_world.restart()
 
 
 @given(
@@ -75,7 +76,8 @@ def _(policyctx_world: World, tool: str, count: int) -> None:
 def _(policyctx_world: World, datatable: Sequence[Sequence[object]]) -> None:
     """The `options` of `Session`, by name, with their values as YAML."""
     given = {str(row[0]): str(row[1]) for row in datatable}
-    policyctx_world.use_options(yaml_values(given))
+    policyctx_world.options = yaml_values(given)
+    policyctx_world.restart()
 
 
 @given("the session {session_id:text}", 'the session "session-abc123"')
@@ -103,7 +105,8 @@ def _(policyctx_world: World, name: str) -> None:
 @given("a writer writes the session's files")
 def _(policyctx_world: World) -> None:
     """The session saves through a writer of the caller's, and not by itself."""
-    policyctx_world.use_writer()
+    policyctx_world.has_writer = True
+    policyctx_world.restart()
 
 
 @given("the policy's own root folder")
@@ -111,7 +114,8 @@ def _(policyctx_world: World) -> None:
     """The folder that the policy names under `store.root`, as found from a working directory and
     a home directory of the scenario's own.
     """
-    policyctx_world.use_own_root()
+    policyctx_world.has_own_root = True
+    policyctx_world.restart()
 
 
 @given(
