@@ -274,7 +274,8 @@ def files_of(
         missing = _MISSING.findall(call.result or "") if call.command else ()
         for path, verb in _uses(call, reads_file):
             is_missing = any(path in line for line in missing)
-            if is_missing or (call.failed and is_one and verb != "named"):
+            is_unread = call.result is None and verb == "read"
+            if is_missing or is_unread or (call.failed and is_one and verb != "named"):
                 continue
             used = True
             for one in _in(path, files) if verb in {"restored", "deleted"} else ():
@@ -428,9 +429,11 @@ def _changes_in(words: list[str]) -> Iterator[tuple[str, str]]:
         edits = any(word.startswith(("-i", "--in-place")) for word in behind)
         behind = [word for word in behind if not word.startswith("-")][1:] if edits else []
     paths = [word for word in behind if word == "." or _IS_PATH.fullmatch(word)]
+    # The number of a redirection is no target.
+    last = next((word for word in reversed(behind) if not word.isdigit()), "")
     if program in _PROGRAMS:
         yield from ((path, _PROGRAMS[program]) for path in paths)
-    elif program in {"cp", "mv", "git mv"} and len(paths) > 1:
+    elif program in {"cp", "mv", "git mv"} and len(paths) > 1 and last == paths[-1]:
         *sources, target = paths
         yield from ((path, "deleted") for path in sources if program != "cp")
         is_folder = target.endswith("/") or len(sources) > 1

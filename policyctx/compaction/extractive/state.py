@@ -146,7 +146,7 @@ _NO_OUTPUT, _UNQUOTED = "no output", "output not quoted"
 _IN_PLACE = re.compile(f"{_STARTED}|{_UNRECORDED}")
 _SIGN = re.compile(rf"{_RESULT}|; (?={_IN_PLACE.pattern})")
 # The mark of a step that files were changed after.
-_SINCE = "; edited since: "
+_SINCE = "; changed since: "
 # The beginning of a line of edits, and the mark between its lines of text.
 _EDITS = re.compile(r"((?:edited|written|deleted) [^\s:]+)(?:$|: )")
 _ALSO, _MOST_CHANGED_LINES, _LONGEST_CHANGE, _MOST_LATE, _MOST_RUNNING = " / ", 3, 100, 12, 8
