@@ -623,3 +623,17 @@ def test_a_file_that_was_deleted_after_a_check_is_not_said_to_be_edited() -> Non
     summary = summary_of(user("Mend it."), *made, *ran("make check", "3 passed", "c2"), *gone)
     assert "make check => 3 passed; changed since: chart.py" in summary
     assert "edited since" not in summary
+
+
+@pytest.mark.parametrize(
+    ("command", "fields"),
+    [
+        ("cd /var/folders/tree && make check", {}),
+        ("make check", {"workdir": "/var/folders/tree"}),
+    ],
+)
+def test_a_check_in_a_folder_for_scratch_says_where_it_ran(
+    command: str, fields: dict[str, str]
+) -> None:
+    summary = summary_of(user("Mend it."), *ran(command, "2 failed", **fields))
+    assert "- cd /var/folders/tree && make check => failed: 2 failed" in summary
