@@ -195,7 +195,7 @@ _LINES_OF_PATH = re.compile(r"(?<=[A-Za-z0-9]):\d+(?:-\d+)?$")
 _PATCH = re.compile(r"\*\*\* (Add|Update|Delete) File: ([^\n\\\"]+)")
 _MISSING = re.compile(r"^.{0,400}: No such file or directory", re.MULTILINE)
 # Folders of files outside the work.
-_SCRATCH = re.compile(
+SCRATCH = re.compile(
     r"^(?:/private)?/(?:tmp|var/folders|dev/shm)/|/scratchpad/|/\.claude/(?:plans|projects|todos)/"
 )
 _PATCH_VERBS = {"Add": "written", "Update": "edited", "Delete": "deleted"}
@@ -234,7 +234,7 @@ class FileState(NamedTuple):
     @property
     def is_changed(self) -> bool:
         """Whether it is changed or gone, and not a file of a folder for scratch."""
-        return self.state not in {"read", "named"} and not _SCRATCH.search(self.path)
+        return self.state not in {"read", "named"} and not SCRATCH.search(self.path)
 
     def at(self, commit: int) -> FileState:
         """Return the file as it is behind a commit at the position of a message."""
@@ -274,7 +274,8 @@ def files_of(
         missing = _MISSING.findall(call.result or "") if call.command else ()
         for path, verb in _uses(call, reads_file):
             is_missing = any(path in line for line in missing)
-            if is_missing or (call.failed and is_one and verb != "named"):
+            is_unread = call.result is None and verb == "read"
+            if is_missing or is_unread or (call.failed and is_one and verb != "named"):
                 continue
             used = True
             for one in _in(path, files) if verb in {"restored", "deleted"} else ():
@@ -298,7 +299,7 @@ def files_of(
 
 def listed(files: Sequence[FileState]) -> Sequence[FileState]:
     """Return those of the files of `files_of` that a summary lists, the committed ones as one."""
-    left = [one for one in files if one.state[:7] != "deleted" and not _SCRATCH.search(one.path)]
+    left = [one for one in files if one.state[:7] != "deleted" and not SCRATCH.search(one.path)]
     changed = [file for file in left if file.is_changed]
     new = [file for file in changed if not file.is_committed][:_MOST_CHANGED]
     old = [file for file in changed if file.is_committed]
@@ -428,9 +429,11 @@ def _changes_in(words: list[str]) -> Iterator[tuple[str, str]]:
         edits = any(word.startswith(("-i", "--in-place")) for word in behind)
         behind = [word for word in behind if not word.startswith("-")][1:] if edits else []
     paths = [word for word in behind if word == "." or _IS_PATH.fullmatch(word)]
+    # The number of a redirection is no target.
+    last = next((word for word in reversed(behind) if not word.isdigit()), "")
     if program in _PROGRAMS:
         yield from ((path, _PROGRAMS[program]) for path in paths)
-    elif program in {"cp", "mv", "git mv"} and len(paths) > 1:
+    elif program in {"cp", "mv", "git mv"} and len(paths) > 1 and last == paths[-1]:
         *sources, target = paths
         yield from ((path, "deleted") for path in sources if program != "cp")
         is_folder = target.endswith("/") or len(sources) > 1

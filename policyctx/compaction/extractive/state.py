@@ -9,6 +9,7 @@ from typing import NamedTuple
 from policyctx.compaction.extractive.files import (
     EXCEPTION,
     REPORTED,
+    SCRATCH,
     Call,
     FileState,
     changes_in,
@@ -146,7 +147,7 @@ _NO_OUTPUT, _UNQUOTED = "no output", "output not quoted"
 _IN_PLACE = re.compile(f"{_STARTED}|{_UNRECORDED}")
 _SIGN = re.compile(rf"{_RESULT}|; (?={_IN_PLACE.pattern})")
 # The mark of a step that files were changed after.
-_SINCE = "; edited since: "
+_SINCE = "; changed since: "
 # The beginning of a line of edits, and the mark between its lines of text.
 _EDITS = re.compile(r"((?:edited|written|deleted) [^\s:]+)(?:$|: )")
 _ALSO, _MOST_CHANGED_LINES, _LONGEST_CHANGE, _MOST_LATE, _MOST_RUNNING = " / ", 3, 100, 12, 8
@@ -329,12 +330,19 @@ def _asked_for(call: Call, steps: Sequence[_Step]) -> int | None:
 
 
 def _command_of(call: Call) -> str:
-    """Return the command of a call in one line: without its first `cd`, a long one cut inside."""
-    parts = [(separator, one_line(given)) for separator, _, given in parts_in(call.command or "")]
+    """Return the command of a call in one line: without its first `cd`, a long one cut inside.
+
+    A `cd` to a folder for scratch stays, since a check there says little of the work.
+    """
+    folder, command = call.fields.get("workdir"), call.command or ""
+    if isinstance(folder, str) and SCRATCH.search(f"{folder}/"):
+        command = f"cd {folder} && {command}"
+    parts = [(separator, one_line(given)) for separator, _, given in parts_in(command)]
     # The steps of a long one are not to be in what is cut out.
     is_long = sum(len(one) for _, one in parts) > _LONGEST_COMMAND
     while len(parts) > 1 and (
-        parts[0][1].startswith("cd ") or (is_long and not _keys_of(parts[0][1]))
+        (parts[0][1].startswith("cd ") and not SCRATCH.search(f"{parts[0][1][3:]}/"))
+        or (is_long and not _keys_of(parts[0][1]))
     ):
         del parts[0]
     text = "".join(f"{' ' * (sign != ';')}{sign} {one}" for sign, one in parts)

@@ -367,3 +367,15 @@ def test_a_file_that_was_added_to_is_edited() -> None:
 def test_of_many_changed_files_the_newest_twelve_stand() -> None:
     many = [one for i in range(20) for one in edited(f"c{i}", f"src/part_{i}.py")]
     assert files(*many) == [f"src/part_{i}.py: edited" for i in range(19, 7, -1)]
+
+
+@pytest.mark.parametrize("command", ["cp a.json b.json $S/tree/", 'mv a.json b.json "$DIR"'])
+def test_a_source_of_a_copy_to_a_folder_that_only_the_shell_knows_is_not_written(
+    command: str,
+) -> None:
+    assert group(summary_of(user("Copy."), *ran(command, "ok")), Group.FILES) == []
+
+
+def test_a_file_is_not_read_by_a_call_without_a_result() -> None:
+    read = call("c1", "Read", {"file_path": "/w/gone.py"})
+    assert group(summary_of(user("Look."), read), Group.FILES) == []

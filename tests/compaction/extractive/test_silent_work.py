@@ -33,7 +33,7 @@ def test_a_step_that_was_announced_and_done_is_seen_to_be_done() -> None:
     assert group(summary, Group.AGENT) == ["- [while working] Now I add the import of the pump."]
     assert since(summary) == [
         "- edited pump.py: import valve",
-        "- pytest -q => exit code 1: 1 failed; edited since: pump.py",
+        "- pytest -q => exit code 1: 1 failed; changed since: pump.py",
         "- edited pump.py: a = 2",
         "- bd close p-7 => Closed",
     ]

@@ -329,7 +329,7 @@ def test_a_failure_leaves_when_the_next_run_passes() -> None:
 def test_a_check_says_its_exit_code_and_names_the_files_that_were_edited_after_it() -> None:
     passed = ran("npm test 2>&1", "Tests: 12 passed\nexit code 0")
     first = summary_of(GO, *edited("e0", "src/a.py"), *passed, *edited("e1", "src/b.py"))
-    line = "- npm test 2>&1 => exit code 0: Tests: 12 passed; edited since: b.py"
+    line = "- npm test 2>&1 => exit code 0: Tests: 12 passed; changed since: b.py"
     assert steps(first) == [line]
     second = later(first, *edited("e2", "lib/c.py"), *edited("e3", "src/b.py"))
     assert steps(second) == [f"{line}, c.py"]
@@ -417,7 +417,7 @@ def test_the_last_commit_names_the_files_that_were_edited_after_it() -> None:
     commit = ran("git commit -am 'Mend it'", "[main 1a2b3c4] Mend it\n 1 file changed")
     first = summary_of(GO, *commit, *edited("e1", "src/b.py"))
     line = "- git commit -am 'Mend it' => [main 1a2b3c4] Mend it"
-    assert steps(first) == [f"{line}; edited since: b.py"]
+    assert steps(first) == [f"{line}; changed since: b.py"]
     again = summary_of(GO, *commit, *edited("e1", "b.py"), *ran("git commit -qam y", "", "c2"))
     assert steps(again) == [line, "- git commit -qam y => no output"]
 
@@ -478,7 +478,7 @@ def test_an_older_failure_names_the_files_that_were_edited_before_another_check_
     passed = ran("mise run check", "12 passed", "c2")
     found = steps(summary_of(GO, *failed, *edited("e1", "pump.ts"), *passed))
     assert found == [
-        "- npm test -- pump => exit code 1: 1 failed, 3 passed; edited since: pump.ts",
+        "- npm test -- pump => exit code 1: 1 failed, 3 passed; changed since: pump.ts",
         "- mise run check => 12 passed",
     ]
 
@@ -615,3 +615,25 @@ def test_an_output_in_an_object_of_several_lines_is_read() -> None:
     assert steps(summary_of(GO, *messages)) == [
         "- git commit -am x => exit code 0: [main 1a2b3c4] Mend it"
     ]
+
+
+def test_a_file_that_was_deleted_after_a_check_is_not_said_to_be_edited() -> None:
+    made = edited("c1", "src/chart.py")
+    gone = ran("rm -f src/chart.py", "", "c3")
+    summary = summary_of(user("Mend it."), *made, *ran("make check", "3 passed", "c2"), *gone)
+    assert "make check => 3 passed; changed since: chart.py" in summary
+    assert "edited since" not in summary
+
+
+@pytest.mark.parametrize(
+    ("command", "fields"),
+    [
+        ("cd /var/folders/tree && make check", {}),
+        ("make check", {"workdir": "/var/folders/tree"}),
+    ],
+)
+def test_a_check_in_a_folder_for_scratch_says_where_it_ran(
+    command: str, fields: dict[str, str]
+) -> None:
+    summary = summary_of(user("Mend it."), *ran(command, "2 failed", **fields))
+    assert "- cd /var/folders/tree && make check => failed: 2 failed" in summary
