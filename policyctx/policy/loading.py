@@ -247,7 +247,8 @@ def _merged_steps(base: Node, own: Node, problems: list[Diagnostic]) -> Node:
         names = [known.said("name") for known in steps]
         name, before = step.said("name"), _text(step, "before")
         # A step that the file itself has twice is not replaced, but left to be told.
-        is_known = name in inherited and name in names and name not in seen
+        is_known = isinstance(name, str) and name in inherited and name in names
+        is_known = is_known and name not in seen
         if isinstance(name, str):
             seen.add(name)
         # Any other value of these two stays, for the models to refuse.
@@ -284,7 +285,12 @@ def _lost(inherited: Node, own: Node) -> tuple[str, ...]:
 def _end(steps: list[Node], new: Node, inherited: Mapping[str, Node]) -> int:
     """Where a new step goes: to the end, but before an inherited `compact`, which must be last."""
     last = steps[-1] if steps else None
-    if last is None or last.said("name") not in inherited or not _compacts(last) or _compacts(new):
+    if (
+        last is None
+        or last.said("name") not in [*inherited]
+        or not _compacts(last)
+        or _compacts(new)
+    ):
         return len(steps)
     return len(steps) - 1
 

@@ -327,6 +327,13 @@ def test_a_duplicate_step_is_reported_even_if_a_base_has_it(folder: Folder) -> N
     assert "two steps are called 'a'" in folder.error(own)
 
 
+def test_a_name_that_is_no_text_is_refused_and_no_traceback(folder: Folder) -> None:
+    folder.write("base", BASE)
+    for name in ("{a: b}", "[a]"):
+        said = folder.error(f"extends: base.yaml\nsteps:\n- {{name: {name}, do: offload}}")
+        assert said.startswith("own.yaml:5:4: PC103: expected a string, got a ")
+
+
 def test_a_base_is_a_policy_of_its_own(folder: Folder) -> None:
     base = folder.path / "base.yaml"
     base.write_text("apiVersion: policyctx/v99\nmin_chars: 1\n", encoding="utf-8")
