@@ -204,7 +204,7 @@ _MOST_BYTES_FOR_WINDOWS = 16_000_000
 
 
 class FileReader(Protocol):
-    """Reads the files of an agent's working directory.
+    """Reads the files of an agent's working directory; each call is made in a thread of its own.
 
     A file for which a method raises `UnrestorableFileError` or `OSError` is skipped with a warning
     that says why. Any other exception is a bug of the reader: the file is skipped as well, since
