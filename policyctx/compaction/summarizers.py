@@ -175,7 +175,7 @@ async def _awaited(summarize: Summarize, request: SummaryRequest) -> object:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class Called:
     """What came of a call in a thread; a future would take no `StopIteration` over."""
 
     value: object = None
@@ -190,17 +190,17 @@ class Outcome:
         return self.value
 
 
-def started(function: Callable[[], object]) -> Future[Outcome]:
+def started(function: Callable[[], object]) -> Future[Called]:
     """Call a function in a thread that nobody waits for when the process ends."""
-    future: Future[Outcome] = Future()
+    future: Future[Called] = Future()
     future.set_running_or_notify_cancel()  # from now on it cannot be cancelled under the thread
     context = copy_context()
 
     def run() -> None:
         try:
-            outcome = Outcome(context.run(function))
+            outcome = Called(context.run(function))
         except BaseException as error:  # noqa: BLE001 - raised again where it is waited for
-            outcome = Outcome(error=error)
+            outcome = Called(error=error)
         future.set_result(outcome)
 
     Thread(target=run, name="policyctx-summary", daemon=True).start()

@@ -79,7 +79,7 @@ def path_in(given: Mapping[str, Any], fields: PathFields | None) -> str | None:
     return None
 
 
-class _Read(NamedTuple):
+class _ReadLines(NamedTuple):
     """A result that shows lines of a file; they are in order of their first line."""
 
     first: int
@@ -89,7 +89,7 @@ class _Read(NamedTuple):
     """Whether the call names no lines."""
 
     @classmethod
-    def of(cls, position: int, asked: ShownLines, text: str) -> _Read:
+    def of(cls, position: int, asked: ShownLines, text: str) -> _ReadLines:
         shown = asked.first + max(line_count(text), 1) - 1
         last = shown if asked.last is None else min(asked.last, shown)
         return cls(asked.first, last, position, asked == ShownLines(1))
@@ -107,7 +107,7 @@ class Superseded:
         self.replaces: defaultdict[int, list[int]] = defaultdict(list)
         """Those that each result shows again."""
         self._by: dict[int, int] = {}
-        self._reads: defaultdict[str, list[_Read]] = defaultdict(list)
+        self._reads: defaultdict[str, list[_ReadLines]] = defaultdict(list)
         """Of each file, those that no later one shows."""
         self._edited: dict[str, int] = {}
         self._same: dict[tuple[str, str, str], int] = {}
@@ -153,9 +153,9 @@ class Superseded:
         path = path_in(asked.input, fields) if fields and not result.error else None
         if path is not None:
             lines = lines_read(asked.input, self._policy.line_fields(asked.tool or ""))
-            self._note_read(normpath(path), _Read.of(position, lines, result.text))
+            self._note_read(normpath(path), _ReadLines.of(position, lines, result.text))
 
-    def _note_read(self, path: str, new: _Read) -> None:
+    def _note_read(self, path: str, new: _ReadLines) -> None:
         reads, edited = self._reads[path], self._edited.get(path, -1)
         at = bisect_left(reads, (new.first,))
         shown = []

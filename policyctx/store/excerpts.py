@@ -282,7 +282,7 @@ _WORD = re.compile(r"\w{2,}")
 
 
 @dataclass(slots=True)
-class _Content:
+class _RankedContent:
     """What was found in one content."""
 
     entry: IndexEntry
@@ -312,7 +312,7 @@ def ranked_lines(
         for word, number in having.items()
     }
 
-    def score(content: _Content) -> float:
+    def score(content: _RankedContent) -> float:
         long = 1 - _LENGTH + _LENGTH * content.entry.chars / max(1.0, mean)
         return sum(
             weights[word] * count * (_SATURATION + 1) / (count + _SATURATION * long)
@@ -331,12 +331,12 @@ def ranked_lines(
     return best[:most]
 
 
-def _contents_with(store: ContextFileSystem, words: list[str]) -> list[_Content]:
+def _contents_with(store: ContextFileSystem, words: list[str]) -> list[_RankedContent]:
     """Return what contents that differ have of these texts, oldest content first."""
-    found: dict[str, _Content] = {}
+    found: dict[str, _RankedContent] = {}
     for word in words:
         for match in _distinct(store, word):
-            content = found.setdefault(match.entry.path, _Content(match.entry))
+            content = found.setdefault(match.entry.path, _RankedContent(match.entry))
             content.counts[word] += 1
             place = (match.line, match.char if len(words) == 1 else 0)
             if place in content.lines or len(content.lines) <= _MOST_LINES:

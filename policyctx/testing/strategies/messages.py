@@ -82,7 +82,7 @@ class _DrawnReply(NamedTuple):
     orphan: _Result | None
 
 
-class _Round(NamedTuple):
+class _DrawnRound(NamedTuple):
     prompt: str | None
     as_blocks: bool
     image: bool
@@ -136,7 +136,11 @@ _REPLIES = st.builds(
     _rarely(_RESULTS),
 )
 _ROUNDS = st.builds(
-    _Round, st.one_of(_TEXTS, st.none()), st.booleans(), _SELDOM, st.lists(_REPLIES, max_size=3)
+    _DrawnRound,
+    st.one_of(_TEXTS, st.none()),
+    st.booleans(),
+    _SELDOM,
+    st.lists(_REPLIES, max_size=3),
 )
 _LISTED_ROUNDS = st.lists(_ROUNDS, max_size=4)
 _SYSTEM = st.one_of(
@@ -160,7 +164,7 @@ def _forms(replies: tuple[str, ...], results: tuple[str, ...]) -> st.SearchStrat
     )
 
 
-_Forms = list[tuple[_Round, list[_Form]]]
+_Forms = list[tuple[_DrawnRound, list[_Form]]]
 
 
 def _lists_of(forms: st.SearchStrategy[_Form]) -> st.SearchStrategy[list[Message]]:
@@ -226,7 +230,7 @@ def _system(content: object) -> list[Message]:
     return [{"role": "system" if isinstance(content, str) else "developer", "content": content}]
 
 
-def _in_one_form(rounds: list[_Round], reply: str, results: str) -> list[Message]:
+def _in_one_form(rounds: list[_DrawnRound], reply: str, results: str) -> list[Message]:
     kinds = ("function_call",) * 3
     form = _Form(reply, results, kinds, one_by_one=False, encrypted=False, easy=False, opaque=None)
     return list(_written([(each, [form] * 3) for each in rounds]))
@@ -250,7 +254,7 @@ def _written(rounds: _Forms) -> Iterator[Message]:
                 yield {"role": "user", "content": reply.aside}
 
 
-def _prompt(each: _Round, form: _Form) -> Message:
+def _prompt(each: _DrawnRound, form: _Form) -> Message:
     text = str(each.prompt)
     if form.reply != "responses":
         image = _IMAGE if form.reply == "anthropic" else _IMAGE_URL
