@@ -144,39 +144,6 @@ def test_every_compaction_of_an_edited_list_applies_again_after_a_restart(
     assert compactions > 1
 
 
-@pytest.mark.parametrize("shape", [one for one in ROUNDS if one != "google"])  # gemini's objects
-@pytest.mark.parametrize("kept", [2, 4])
-def test_results_that_were_dropped_behind_a_compaction_are_not_counted_after_a_restart(
-    kept: int, shape: str, tmp_path: Path
-) -> None:
-    compiled = policy(f"""\
-        items: {{tool_result: {{offload: true}}}}
-        min_chars: 0
-        store: {{sync: never}}
-        steps:
-          - name: retire
-            do: clear
-            placeholder: "[old]"
-            select: {{types: [tool_result], keep_recent: {{items: {kept}, per: all}}}}
-          - name: let-go
-            do: drop
-            when: {{messages: {{over: 10}}}}
-            select: {{types: [tool_result], tools: [Grep], unit: group}}
-          - name: compact
-            do: compact
-            when: {{messages: {{over: 10}}}}
-            compaction: {{keep_recent: {{messages: 9}}, min_new: 0}}
-        """)
-    live, full = opened(compiled, tmp_path, shape), list[Any]()
-    for i in range(12):
-        tool = "Grep" if i % 2 else "Read"
-        for message in json.loads(json.dumps(ROUNDS[shape](i)).replace("Read", tool)):
-            full.append(message)
-            result = live.apply(list(full))
-            anew = opened(compiled, tmp_path, shape).apply(list(full))
-            assert list(anew.messages) == list(result.messages)
-
-
 def left_of(live: Session, messages: list[Any], shape: str = "anthropic") -> list[Any]:
     """Return what the session leaves of a list; a restarted one leaves the same, and decides
     nothing.

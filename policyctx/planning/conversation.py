@@ -254,10 +254,10 @@ class Conversation:
         """Return what a message is recognised by in each of its forms."""
         return self.identities.trace(self.items_of(message))
 
-    @property
-    def held(self) -> tuple[ItemKey, ...]:
-        """The keys of the dropped items that stay all the same."""
-        return tuple(map(self.identities.key, filter(self.is_there, self.held_back)))
+    def held_before(self, message: int) -> tuple[ItemKey, ...]:
+        """Return the keys of the dropped items that stay all the same, before a message."""
+        held = (i for i in self.held_back if self.items[i].message < message and self.is_there(i))
+        return tuple(map(self.identities.key, held))
 
     def known_keys(self, messages: Iterable[int]) -> tuple[ItemKey, ...]:
         """Return the keys of the items in these messages that the ledger may know.

@@ -487,7 +487,7 @@ class Compacting:
         self, written: list[assembly.WrittenMessage], summary: str, archive: str | None
     ) -> Replacement:
         parts, conversation = self._parts, self._conversation
-        drops, held = len(conversation.ledger.drops), conversation.held
+        drops, held = len(conversation.ledger.drops), conversation.held_before(parts.end)
         there = self._there()
         replaced = [i for i in there if i >= parts.start]
         head = head_of(conversation.roles[i] for i in there)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, groupby, repeat
+from itertools import chain, repeat
 from operator import is_, is_not, itemgetter
 from typing import Any, TypeAlias
 
@@ -70,7 +70,7 @@ class Replacement:
     do not count. None for a record of earlier versions: all messages count there, and `sha256` is
     that of the messages as they were given."""
     held: tuple[ItemKey, ...] = ()
-    """The dropped items that were in the list all the same."""
+    """The dropped items that were in the list all the same, up to the end of what was replaced."""
 
     def record(self) -> dict[str, Any]:
         """Return the replacement as a record for the store."""
@@ -144,9 +144,7 @@ class Replacement:
             [range(places[i], places[i] + 1) for i in indexes]
             for indexes in Around.of(self.kept, self.carried, systems)
         )
-        left = [self._is_left(trace) for trace in traces]
-        before = (*_runs(range(start), left), *kept)
-        behind = (*carried, *_runs(range(end, len(messages)), left))
+        before, behind = (range(start), *kept), (*carried, range(end, len(messages)))
         written = self.written if any(behind) or self.ends_list else self.unanswered
         shape = shapes.writing(replaced)
         first, *more = (shape.written(one.role, one.text) for one in written)
@@ -193,10 +191,6 @@ class Replacement:
         found = there[start : start + self.count]
         return found if len(found) == self.count else ()
 
-    def _is_left(self, trace: Trace) -> bool:
-        """Whether anything was left of a message when the compaction was made."""
-        return self.drops is None or not trace or bool(left_of(trace, self.drops, self.held))
-
     def _is_gone(self, trace: Trace) -> bool:
         """Whether nothing was left of a message beside the others that were replaced."""
         return bool(trace) and all(drop is not None and key in self.gone for key, drop in trace)
@@ -216,12 +210,6 @@ class Replacement:
         if all(map(is_, as_given, replaced)):
             return False
         return self.sha256 in (_digest(replaced), _digest([*map(shapes.comparable, replaced)]))
-
-
-def _runs(places: range, left: Sequence[bool]) -> list[range]:
-    """Return the runs of places of which something is left."""
-    groups = ((is_left, [*run]) for is_left, run in groupby(places, left.__getitem__))
-    return [range(run[0], run[-1] + 1) for is_left, run in groups if is_left]
 
 
 # The keys of a message in a record, which is written alike for all shapes.
