@@ -336,6 +336,28 @@ def test_a_second_result_of_a_replaced_call_is_a_text_of_the_user_in_the_own_lis
     assert left_of(live, full, shape) == result
 
 
+def test_a_late_result_that_waits_for_another_result_comes_also_after_a_compaction(
+    tmp_path: Path,
+) -> None:
+    compiled = policy(
+        "store: {sync: never}\nsteps:\n  - {name: trim, do: compact, when: {messages: {over: 6}},"
+        " compaction: {summary: {by: none}, min_new: 0, keep_recent: {messages: 2},"
+        " wording: {summary: '[trimmed]'}}}\n"
+    )
+    live = opened(compiled, tmp_path, "anthropic")
+    full = [*anthropic(0), *anthropic(1), *anthropic(2)]
+    assert live.apply(list(full)).compacted
+    full += [_said("user", "next"), _said("assistant", "so"), calls(("c5", "Read"), ("c6", "Read"))]
+    assert not live.apply(list(full)).compacted
+    full.append(results(("c6", "line 6"), ("c1", "late 1")))
+    assert live.apply(list(full)).compacted
+    full.append(_said("user", "go on"))
+    result = live.apply(list(full)).messages
+    assert "Result of the call c1:" in str(result)
+    assert "late 1" in str(result)
+    assert left_of(live, full, "anthropic") == list(result)
+
+
 DROPPING = {
     "results": "{name: old, do: drop, select: {types: [tool_result], keep_recent: 1}}",
     "calls": "{name: old, do: drop, select: {types: [tool_call], keep_recent: 1}}",

@@ -10,6 +10,7 @@ import resource
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -54,11 +55,14 @@ def files_too_large(root: Path) -> Iterator[None]:
 
 
 @contextmanager
-def without_permission(root: Path) -> Iterator[None]:
-    """Take the permission to write away, also from the superuser, who is another user meanwhile."""
+def without_permission(root: Path, *, left: int = 0o555) -> Iterator[None]:
+    """Take the permission to write away, also from the superuser, who is another user meanwhile.
+
+    `left` are the permissions that are left.
+    """
     folders = [root, *(path for path in root.rglob("*") if path.is_dir())]
-    for folder in folders:
-        folder.chmod(0o555)
+    for folder in reversed(folders):
+        folder.chmod(left)
     is_superuser = os.geteuid() == 0
     if is_superuser:
         os.seteuid(NOBODY)
@@ -137,7 +141,7 @@ FAULTS: dict[str, tuple[str, Fault]] = {
     "ELOOP, texts": ("leads back to itself", in_the_place_of("tool_result", loop)),
 }
 UNREADABLE: dict[str, tuple[str, Fault]] = {
-    "EACCES": FAULTS["EACCES"],
+    "EACCES": ("Permission denied", partial(without_permission, left=0)),
     "EMFILE": FAULTS["EMFILE"],
     "ELOOP, root": FAULTS["ELOOP, root"],
     "ELOOP, state": FAULTS["ELOOP, state"],

@@ -71,7 +71,8 @@ def test_a_decision_is_repeated_and_a_restart_gives_the_same_bytes(
             if not result.compacted:
                 assert_same_beginning(last, result)
             last = result.messages
-            if data.draw(st.integers(0, 3)) == 0:
+            # Behind a compaction, a session decides anew about the shorter list.
+            if data.draw(st.integers(0, 3)) == 0 and not result.compacted:
                 again = Session(policy, root=session.store.root, session_id="s")
                 restarted = again.apply(messages[:end])
                 assert restarted.plan.new == ()

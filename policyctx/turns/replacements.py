@@ -77,7 +77,7 @@ class Replacements:
             if before is not None or after is not None:
                 places[position] = _composed(before, after)
         made = Replaced(list(made.messages), self.sources_of(made.sources), places)
-        self._given, self._is_open, self._asked = list(given), False, None
+        self._given, self._asked = list(given), None
         self._used.add(len(self.made))
         self.made.append(replacement)
         self.back -= {*replacement.gone}
