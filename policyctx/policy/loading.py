@@ -5,6 +5,7 @@ environment.
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -12,7 +13,7 @@ from typing import NamedTuple, TypeAlias
 
 from pydantic import ValidationError
 
-from policyctx.errors import Diagnostic, PolicyError, UnknownPolicyError
+from policyctx.errors import Diagnostic, Location, PolicyError, UnknownPolicyError
 from policyctx.policy import consistency
 from policyctx.policy.agent_options import checks_options
 from policyctx.policy.diagnosing import diagnostics, hint, in_order, shown_node, word
@@ -405,28 +406,46 @@ def _at_cause(
         found = found_in(source, own)
         if wrong not in found:
             continue
-        if path := _cause(own, (), partial(found_in, source), found - {wrong}):
+        kinds = Counter(map(_kind, found - {wrong}))
+        if path := _cause(own, (), partial(found_in, source), wrong, kinds):
             inherited = f"the inherited line is {wrong.place}"
             help_ = f"{wrong.hint}; {inherited}" if wrong.hint else inherited
             return replace(wrong, place=own.deepest(path)[1].at, hint=help_)
     return wrong
 
 
+def _kind(one: Diagnostic) -> tuple[Location, str]:
+    """What stays of a diagnostic where another part of the file changes its numbers."""
+    return one.place, one.code
+
+
 def _cause(
     own: Node,
     path: Path,
     found_in: Callable[[Node], frozenset[Diagnostic]],
-    others: frozenset[Diagnostic],
+    wrong: Diagnostic,
+    others: Counter[tuple[Location, str]],
 ) -> Path:
-    """Return the path of the smallest part without which only `others` are found; () for none."""
+    """Return the path of the smallest part without which only `others` are found; () for none.
+
+    A part of a map that is not the cause is left out while the next ones are tried: of two parts
+    that each suffice, the last is the cause.
+    """
     _, node = own.deepest(path)
     parts: Iterable[str | int] = ()
     if isinstance(node.value, dict | list):
         parts = node.value if isinstance(node.value, dict) else range(len(node.value))
     for part in parts:
         inner = (*path, part)
-        if inner != ("extends",) and found_in(_pruned(own, inner)) <= others:
-            return _cause(own, inner, found_in, others) or inner
+        if inner == ("extends",):
+            continue
+        rest = _pruned(own, inner)
+        found = found_in(rest)
+        kinds = Counter(map(_kind, found))
+        if wrong not in found and kinds <= others:
+            return _cause(own, inner, found_in, wrong, others) or inner
+        if node.is_map and kinds <= others + Counter([_kind(wrong)]):
+            own = rest
     return ()
 
 

@@ -71,6 +71,29 @@ def test_a_warning_about_an_inherited_key_is_shown_at_the_line_that_causes_it(
     assert not [line for line in shown if not line.startswith(f"{path}:4:")]
 
 
+@pytest.mark.parametrize(
+    ("second", "codes"),
+    [
+        ("min_tokens: 3000000", {"4:25": {"PC304", "PC308"}, "5:1": {"PC323"}}),
+        (
+            "compaction: {keep_recent: {tokens: 90%}}",
+            {"4:25": {"PC308"}, "5:14": {"PC304"}},
+        ),
+    ],
+)
+def test_a_second_mistake_leaves_the_first_at_the_line_that_causes_it(
+    second: str, codes: dict[str, set[str]], tmp_path: Path
+) -> None:
+    path = tmp_path / "own.yaml"
+    own = f"{HEAD}extends: coding-agent\nmodel: {{context_window: 20000}}\n{second}\n"
+    path.write_text(own, encoding="utf-8")
+    shown: dict[str, set[str]] = {}
+    for found in json.loads(policyctx("check", path, "--json").stdout):
+        at = f"{found['line']}:{found['column']}"
+        shown.setdefault(at, set()).add(found["code"])
+    assert shown == codes
+
+
 def test_a_finding_is_a_warning_and_an_error_with_strict(doubtful: Path) -> None:
     run = policyctx("check", doubtful)
     assert (run.returncode, run.stderr) == (0, "1 warning\n")

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from itertools import product
 from typing import Literal
 
-from policyctx.definitions.items import MEDIA_TYPES
+from policyctx.definitions.items import MEDIA_TYPES, WITHOUT_TOOL
 from policyctx.definitions.names import EXTENT_FIELDS, PLACEHOLDER_FIELDS
 from policyctx.errors import Diagnostic
 from policyctx.policy import reach
@@ -257,7 +257,7 @@ def _counts_no_others(checked: reach.Checked, earlier: Step, step: Step) -> bool
     """
     one, other = earlier.select, step.select
     return (
-        reach.selected_types(checked, earlier) == reach.selected_types(checked, step)
+        _counted_types(checked, earlier) == _counted_types(checked, step)
         and one.ephemeral == other.ephemeral
         and _takes_as_many_tools(step, earlier)
         and (
@@ -265,6 +265,20 @@ def _counts_no_others(checked: reach.Checked, earlier: Step, step: Step) -> bool
             or all(keep.per == "tool" for keep in _recencies(checked, earlier))
         )
     )
+
+
+def _counted_types(checked: reach.Checked, step: Step) -> set[str]:
+    """Return the types of which a `keep_recent` may count candidates of the step."""
+    types = reach.selected_types(checked, step)
+    if step.select.keep_recent is not None:
+        return {*types}
+    counts_tools = any(tool.keep_recent is not None for tool in checked.policy.tools.values())
+    return {
+        t
+        for t in types
+        if (counts_tools and checked.kind(t) not in WITHOUT_TOOL)
+        or reach.nearest(checked, t, "keep_recent") is not None
+    }
 
 
 def _is_less_recent(one: KeepRecent | None, other: KeepRecent | None) -> bool:
