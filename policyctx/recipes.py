@@ -312,7 +312,7 @@ class CompactOptions(TypedDict, total=False):
     that of `compaction.summary.check`."""
     summary_timeout: str
     """How long the summary may take with all attempts and waits, such as `"90s"`; by default so
-    long that the whole compaction ends within 30 seconds."""
+    long that the summary and the files take less than 30 seconds together."""
     threshold: int | str
     """Tokens at which the history is compacted, or a share of the window such as `"80%"`."""
     context_window: int

@@ -15,7 +15,10 @@ Feature: The settings
       """
       extends: context-filesystem
       steps:
-        - {name: retire, do: clear, placeholder: "[Old result removed]"}
+        - name: retire
+          do: clear
+          select: {ephemeral: true, min_tokens: 0}
+          placeholder: "[Old result removed]"
         - {name: make-room, remove: true}
       """
     And the tool Read is ephemeral and keeps 1 result

@@ -208,12 +208,12 @@ class OwnTexts:
         if _SESSION.fullmatch(session) is None:
             return None
         folder = self._root / session
-        if folder.is_symlink():
-            return None
         try:
+            if folder.is_symlink():
+                return None
             store = stores_in(folder, session=session)[session]
             return store if owner_of(store.records()) in self._scopes else None
-        except StoreError:
+        except (OSError, StoreError):
             return None
 
     def _shown(self, answer: Answer, session: str) -> Answer:

@@ -9,6 +9,7 @@ import json
 import math
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from itertools import chain, count
 from pathlib import Path
@@ -20,7 +21,7 @@ from policyctx.errors import StoreError
 from policyctx.messages.markers import bare
 from policyctx.planning.plan import Plan
 from policyctx.proxy.bodies import same_beginning
-from policyctx.store.filesystem import ContextFileSystem
+from policyctx.store.filesystem import ContextFileSystem, failing_as
 from policyctx.store.opening import newest_record, stores_in
 
 TURN, END, OWNER = "proxy_turn", "proxy_end", "proxy_owner"
@@ -222,11 +223,13 @@ def saved_end(root: Path, session: str) -> End | None:
 
 
 def saved_sessions(root: Path) -> dict[str, float]:
-    """Return the sessions with a folder below the root, and when each changed; none without it."""
-    try:
+    """Return the sessions with a folder below the root, and when each changed; none without it.
+
+    Raises `StoreError` if the root cannot be read.
+    """
+    with failing_as("read", root), suppress(FileNotFoundError):
         return {one.name: one.stat().st_mtime for one in root.iterdir() if one.is_dir()}
-    except FileNotFoundError:
-        return {}
+    return {}
 
 
 def last_call(records: Iterable[Mapping[str, Any]]) -> int:

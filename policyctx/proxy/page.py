@@ -74,6 +74,8 @@ class Overview:
     """The text of decided items, by the position of the decision; only if content is shown."""
     unreadable: Sequence[str] = ()
     """Sessions whose journal could not be read."""
+    unlisted: str = ""
+    """Why the folder of the sessions could not be read; empty if it was."""
     stopped: Mapping[str, str] = field(default_factory=dict)
     """Why offloading has stopped, by the name of the session."""
     unmarked: Mapping[str, str] = field(default_factory=dict)
@@ -194,6 +196,8 @@ def _health(shown: Overview) -> Iterator[str]:
         if not status.isdigit() or int(status) >= _FIRST_ERROR
     ]
     found += [f"the journal of session {name} cannot be read" for name in shown.unreadable]
+    if shown.unlisted:
+        found.append(f"sessions that left memory are not shown: {shown.unlisted}")
     found += [
         f"offloading has stopped in session {name}: {why}" for name, why in shown.stopped.items()
     ]
@@ -441,7 +445,7 @@ class Pages:
     def _overview(self, session: str, number: int) -> Overview:
         every = self._registry.live()
         live = {one.name: one for one in every if one.calls}
-        saved = {} if self._dry_run else saved_sessions(self._root)
+        saved, unlisted = self._saved()
         left = sorted(saved.keys() - live.keys(), key=lambda name: -saved[name])
         names = [*live, *left]
         pages = max(1, -(-len(names) // _PER_PAGE))
@@ -451,7 +455,9 @@ class Pages:
         found = {name: self._decisions(name, unreadable) for name in names}
         wanted = found
         if session:
-            wanted = {session: found.get(session) or self._known(session, unreadable)}
+            wanted = {session: found.get(session, [])}
+            if session in saved.keys() - found.keys():
+                wanted = {session: self._decisions(session, unreadable)}
         newest = sorted(_joined(wanted.values()), key=lambda one: one.at or 0.0)
         newest.reverse()
         shown = newest[:_MOST_SHOWN]
@@ -476,25 +482,33 @@ class Pages:
             session=session,
             texts=self._texts(shown) if self._show_content else {},
             unreadable=unreadable,
+            unlisted=unlisted,
             stopped={one.name: why for one in every if (why := _problem(one))},
             unmarked={one.name: one.unmarked for one in every if one.unmarked},
         )
 
     def _all_decisions(self, session: str) -> dict[str, Any]:
         unreadable: list[str] = []
-        names = {one.name for one in self._registry.live()}
-        if not self._dry_run:
-            names |= set(saved_sessions(self._root))
+        saved, unlisted = self._saved()
+        names = {one.name for one in self._registry.live()} | saved.keys()
         names &= {session} if session else names
         found = _joined(self._decisions(name, unreadable) for name in sorted(names))
         shown = [one.values(with_content=self._show_content) for one in found]
-        return {"dry_run": self._dry_run, "decisions": shown, "unreadable_sessions": unreadable}
+        return {
+            "dry_run": self._dry_run,
+            "decisions": shown,
+            "unreadable_sessions": unreadable,
+            "unreadable_root": unlisted,
+        }
 
-    def _known(self, session: str, unreadable: list[str]) -> list[Decided]:
-        """Return the decisions of a session by a name that a request gives."""
-        if self._dry_run or session not in saved_sessions(self._root):
-            return []
-        return self._decisions(session, unreadable)
+    def _saved(self) -> tuple[Mapping[str, float], str]:
+        """Return the sessions on the disk, and why they cannot be listed; "" if they can."""
+        if self._dry_run:
+            return {}, ""
+        try:
+            return saved_sessions(self._root), ""
+        except StoreError as error:
+            return {}, str(error)
 
     def _decisions(self, session: str, unreadable: list[str]) -> list[Decided]:
         try:

@@ -14,6 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from benchmarks.browser import chromium, emulated
 from policyctx.messages.json_text import compact_json
+from policyctx.proxy.clients import OwnTexts
 from policyctx.proxy.metrics import metrics
 from policyctx.proxy.page import Pages
 from policyctx.proxy.turning import Counts, Turning
@@ -22,7 +23,7 @@ from policyctx.turns.money import Spent
 from tests.conversations import session_of
 from tests.proxy.running import OFFLOADS_OLD
 from tests.proxy.test_turning import TEXTS, Proxied
-from tests.test_session_failing_disk import FAULTS, Fault
+from tests.test_session_failing_disk import FAULTS, UNREADABLE, Fault
 
 HOSTILE = "</style><script>alert(1)</script>&amp;\"'"
 CHINESE = "读取文件\u202e"
@@ -309,6 +310,40 @@ def test_each_failure_of_a_folder_is_logged_once(
     proxied.turn(session_of(*TEXTS[:7]))
     assert [said for said in caplog.messages if ": offloading works again: " in said]
     assert "offloading has stopped" not in Read(shown(pages_of(proxied))).text
+
+
+UNLISTED = {
+    "EACCES": UNREADABLE["EACCES"],
+    "ENOTDIR": FAULTS["ENOTDIR"],
+    "ELOOP": ("leads back to itself", FAULTS["ELOOP, root"][1]),
+}
+
+
+@pytest.mark.parametrize(("words", "fault"), UNLISTED.values(), ids=UNLISTED)
+def test_the_page_says_why_the_folder_of_the_sessions_cannot_be_read(
+    tmp_path: Path, words: str, fault: Fault
+) -> None:
+    for folder in (tmp_path, *tmp_path.parents[:2]):
+        folder.chmod(folder.stat().st_mode | 0o011)
+    proxied = Proxied(tmp_path)
+    proxied.turn(session_of(*TEXTS[:3]))
+    [name] = proxied.folders
+    pages = pages_of(proxied, show_content=True)
+    with fault(proxied.root):
+        proxied.turn(session_of(*TEXTS[:4]))
+        proxied.turn(session_of(*TEXTS[:4]), session="new")
+        for query in ("", f"session={name}", "session=left"):
+            text = Read(shown(pages, query=query)).text
+            assert f"offloading has stopped in session {name}" in text
+            assert "offloading has stopped in session claude-code-new" in text
+            assert "sessions that left memory are not shown: " in text
+            assert words in text
+        found = json.loads(shown(pages, "decisions.json"))
+        assert name in found["unreadable_sessions"]
+        assert words in found["unreadable_root"]
+        assert json.loads(shown(pages, "health"))["failed_writes"]
+        assert "policyctx_proxy_sessions_stopped 2\n" in shown(pages, "metrics")
+        assert OwnTexts(proxied.root, ["k"]).search("line", name).is_error
 
 
 def test_the_log_says_why_no_index_was_written_at_the_end(
