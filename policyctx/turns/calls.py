@@ -243,6 +243,9 @@ class Calls:
         ):
             warnings = (*warnings, "no model makes the summary, so the instructions have no effect")
         known, result = yield from self._done(planned, known, entered.messages, memory, request)
+        if (why := result.plan.outcomes[-1].stopped) is not None and why.code == "not_saved":
+            # A turn by itself tells once that nothing can be written.
+            warnings = (*warnings, f"not compacted: {why.sentence}")
         memory.returned(known, messages, result.messages)
         return (yield from self._with_warnings(_traced(result, entered), warnings, memory))
 

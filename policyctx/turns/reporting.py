@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from logging import Logger
 from typing import TYPE_CHECKING
 
-from policyctx.definitions.items import NEVER_REPLACED, Item
+from policyctx.definitions.items import NEVER_REPLACED, NEVER_TAKEN, Item
 from policyctx.definitions.tokenizers import TOKENIZERS
 from policyctx.errors import StoreError
 from policyctx.messages.shapes.shape import call_key
@@ -379,8 +379,16 @@ def log_blindness(memory: Memory, policy: OffloadPolicy, session_id: str) -> Non
 # No text has more tokens for each of its characters, except a few that nobody writes.
 _TOKENS_PER_CHAR = 2
 _REMOTE = frozenset(name for name, one in TOKENIZERS.items() if one.is_remote)
-# What a step can offload.
-_OFFLOADED = ("tool_result", "tool_call", "user_message", "assistant_message", "image", "document")
+# What helps against an item in whose place no text can stand.
+_INSTEAD = {
+    "system_prompt": "write a shorter one",
+    "compaction_summary": "ask for a shorter one with `compaction.summary.max_tokens`",
+    "unknown": "only a compaction takes it",
+    "thinking": (
+        "only a compaction takes it, or, once its turn is over, the step"
+        " `{do: drop, select: {types: [thinking], keep_recent: 0}}`"
+    ),
+}
 
 
 def _tokens_left(message: int, conversation: Conversation, fates: Mapping[int, Decision]) -> int:
@@ -447,16 +455,19 @@ def _keeping_rule(item: Item, tokens: int, conversation: Conversation) -> RulePa
 
 
 def _advice(largest: Item, tokens: int, conversation: Conversation) -> str:
-    """Return what takes the largest item that stays, as the end of a sentence; empty if nothing."""
+    """Return what takes the largest item that stays, or helps, as the end of a sentence."""
+    lineage = conversation.policy.types.lineage(largest.type)
+    if (built_in := lineage[-1]) in NEVER_TAKEN:
+        return f"; {NEVER_TAKEN[built_in]}; {_INSTEAD[built_in]}"
     if largest.kind == "user_message" and largest.message == conversation.checkpoint().newest_user:
         return (
             ": no step takes the newest user message; save its text to a file, and name the file in"
             " the message"
         )
-    if largest.kind not in _OFFLOADED:
-        return f"; {NEVER_REPLACED[largest.kind]}" if largest.kind in NEVER_REPLACED else ""
     if (kept := _keeping_rule(largest, tokens, conversation)) is not None:
         return f"; `{'.'.join(kept)}` of the policy keeps it"
+    if built_in in NEVER_REPLACED:
+        return f"; {NEVER_REPLACED[built_in]}; {_INSTEAD[built_in]}"
     if not largest.takes_text:
         of_tool = f", tools: [{json.dumps(largest.tool)}]" if largest.tool else ""
         chosen = f"types: [{largest.type}]{of_tool}, keep_recent: 0"
@@ -465,7 +476,7 @@ def _advice(largest: Item, tokens: int, conversation: Conversation) -> str:
             f" `{{do: drop, select: {{{chosen}}}}}`"
         )
     # Only results arrive, and what was read back is not offloaded then.
-    is_recalled = "recalled" in conversation.policy.types.lineage(largest.type)
+    is_recalled = "recalled" in lineage
     on = "on: arrival, " if largest.kind == "tool_result" and not is_recalled else ""
     recent = ", keep_recent: 0" if is_recalled else ""
     return (

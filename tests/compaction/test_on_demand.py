@@ -130,6 +130,26 @@ def test_a_failure_leaves_the_list(tmp_path: Path) -> None:
     assert result.warnings == ("not compacted, after 1 attempt: no summary: the answer is empty",)
 
 
+def test_each_call_says_that_nothing_can_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    used, messages = session(tmp_path / "file"), conversation()
+    told = [used.compact([*messages, user(f"and {i}")]).warnings for i in range(3)]
+    why = f"not compacted: {tmp_path / 'file'} cannot be written: Not a directory"
+    assert [warnings.count(why) for warnings in told] == [1, 1, 1]
+    assert [len(warnings) for warnings in told] == [2, 1, 1]  # the first says what stops, too
+
+
+def test_a_call_says_what_a_turn_said_before(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    always = "{name: summarise, do: compact, when: {messages: {over: 1}}}"
+    used, messages = session(tmp_path / "file", always), conversation()
+    assert used.apply(messages).warnings
+    again = [*messages, user("and now")]
+    assert used.apply(again).warnings == ()
+    why = f"not compacted: {tmp_path / 'file'} cannot be written: Not a directory"
+    assert used.compact(again).warnings == (why,)
+
+
 def test_a_caller_may_decline(tmp_path: Path) -> None:
     asked = []
 

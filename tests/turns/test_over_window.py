@@ -106,6 +106,41 @@ def test_the_drop_that_the_warning_names_takes_a_screenshot(tmp_path: Path) -> N
     assert result.messages == messages[:1]
 
 
+FULL = """\
+    model: {tokenizer: approximate, context_window: 1000}
+    steps: [{name: summarise, do: compact, when: {tokens: {over: 50%}}}]
+    """
+
+
+@pytest.mark.parametrize("end", [[], [{"role": "assistant", "content": "?"}, user()]])
+def test_a_summary_that_stays_is_made_shorter_by_the_setting_that_the_warning_names(
+    end: list[Message], tmp_path: Path
+) -> None:
+    messages = [user(), {"role": "assistant", "content": LARGE[:20_000]}, user(), *end]
+    (warning,) = session(tmp_path / "a", policy(FULL)).apply(messages).warnings
+    assert "the largest item that stays is compaction_summary" in warning
+    setting = "`compaction.summary.max_tokens`"
+    advice = f"the summary stays until the next compaction; ask for a shorter one with {setting}"
+    assert warning.endswith(advice)
+    shorter = policy(f"{FULL}compaction: {{summary: {{max_tokens: 300}}}}\n")
+    result = session(tmp_path / "b", shorter).apply(messages)
+    assert result.compacted
+    assert result.warnings == ()
+
+
+@pytest.mark.parametrize("step", ["drop", "compact"])
+def test_what_the_warning_advises_against_thinking_helps(step: str, tmp_path: Path) -> None:
+    messages = [user(), {"role": "assistant", "content": [THINKING]}, user()]
+    (warning,) = session(tmp_path / "a").apply(messages).warnings
+    found = re.search(
+        "only a compaction takes it, or, once its turn is over, the step `{(.*)}`", warning
+    )
+    assert found
+    advised = found[1] if step == "drop" else "do: compact, when: {tokens: {over: 50%}}"
+    named = policy(f"model: {{tokenizer: approximate}}\nsteps: [{{name: advised, {advised}}}]")
+    assert session(tmp_path / "b", named).apply(messages).warnings == ()
+
+
 @pytest.mark.parametrize("calls_made", [1, 3])
 def test_a_drop_takes_a_screenshot_of_the_current_turn_with_its_reasoning(
     calls_made: int, tmp_path: Path
@@ -175,6 +210,10 @@ def test_the_warning_comes_again_after_a_request_that_fitted(tmp_path: Path) -> 
     ("messages", "named"),
     [
         ([user(LARGE)], "no step takes the newest user message"),
+        (
+            [{"role": "system", "content": LARGE}, user()],
+            "the system prompt stays; write a shorter one",
+        ),
         ([user(LARGE), {"role": "assistant", "content": "?"}, user()], "user_message msg_001"),
         (
             [user(), calls(("a", "Read"), ("b", "Read")), results(("a", LARGE), ("b", LARGE))],
@@ -186,7 +225,7 @@ def test_the_warning_comes_again_after_a_request_that_fitted(tmp_path: Path) -> 
         ),
         (
             [user(), {"role": "assistant", "content": [{"type": "odd", "odd": LARGE}]}, user()],
-            "tokens; a block of a kind not known here stays",
+            "tokens; a block of a kind not known here stays; only a compaction takes it",
         ),
     ],
 )
