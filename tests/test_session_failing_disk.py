@@ -43,15 +43,19 @@ NOBODY = 65534
 
 
 @contextmanager
-def files_too_large(root: Path) -> Iterator[None]:
-    """Let no file grow, as a quota does."""
+def limited(root: Path, *, what: int, most: int) -> Iterator[None]:
+    """Lower a limit of the process, whatever the root is."""
     del root
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
+    before = resource.getrlimit(what)
+    resource.setrlimit(what, (most, before[1]))
     try:
         yield
     finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        resource.setrlimit(what, before)
+
+
+files_too_large = partial(limited, what=resource.RLIMIT_FSIZE, most=0)
+no_descriptors = partial(limited, what=resource.RLIMIT_NOFILE, most=3)
 
 
 @contextmanager
@@ -84,18 +88,6 @@ def a_file_in_its_place(root: Path) -> Iterator[None]:
         yield
     finally:
         root.unlink()
-
-
-@contextmanager
-def no_descriptors(root: Path) -> Iterator[None]:
-    """Let the process open no further file."""
-    del root
-    before = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (3, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
 def in_the_place_of(pattern: str, made: Callable[[Path], object]) -> Fault:

@@ -43,7 +43,7 @@ from policyctx.replay.running import LoadedPolicy, compiled
 from policyctx.replay.simulation import simulated
 from policyctx.replay.summing import Figures, figures_of, total
 
-# A tool has a rule from so many calls on; less than such a share of all tokens has no comment.
+# The fewest calls for which a tool gets a rule, and the least share of all tokens for a comment.
 _ENOUGH, _SHARE = 3, 0.01
 # Of each item, so the whole input of a call.
 _EXCERPT = 1 << 24
@@ -470,7 +470,7 @@ def _fitted(name: str, preset: str, found: Sequence[RecordingFile], jobs: int) -
         for tool, use in each.items():
             uses[tool].add(use)
     if not any(use.results for use in uses.values()):
-        raise InputError("no session has a result of a tool, so there is no policy to write")
+        raise InputError("no session has a tool result, so no policy can be written")
     heaviest = dict(sorted(uses.items(), key=lambda one: -one[1].tokens))
     found_fields = {tool: use.read_field(tool, loaded.policy) for tool, use in heaviest.items()}
     readers = {tool: path for tool, path in found_fields.items() if path}

@@ -426,7 +426,7 @@ def instructions(
     earlier: Iterable[str] = (),
     in_place: bool = False,
 ) -> str:
-    """Return what a model is told of a summary: sections, rules, length.
+    """Return the instructions of a model for a summary: its sections, rules and length.
 
     It is beside the conversation, or `in_place`, at the end of the conversation itself. `restored`
     are the paths of the files that come back behind the summary, `earlier` the summaries in what is

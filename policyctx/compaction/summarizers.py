@@ -203,7 +203,7 @@ def started(function: Callable[[], object]) -> Future[Called]:
             outcome = Called(error=error)
         future.set_result(outcome)
 
-    Thread(target=run, name="policyctx-summary", daemon=True).start()
+    Thread(target=run, name="policyctx-compaction", daemon=True).start()
     return future
 
 

@@ -100,7 +100,7 @@ class Row(NamedTuple):
     weight: int
     """Rows of a larger weight are shown first; of 0, never."""
     short: str = ""
-    """What names the row in a list where there is no space for its text."""
+    """The name of the row in a list that has no space for its text."""
 
 
 def line_rows(lines: Sequence[str], *, is_file: bool) -> tuple[str, list[Row]]:

@@ -165,7 +165,7 @@ def by_weight(rows: Sequence[Row]) -> list[int]:
 def fitted(
     title: str, rows: Sequence[Row], tokens: int, counter: TokenCounter, *, are_cut: bool
 ) -> str:
-    """Return the title and the weightiest rows, in the order of the text, within so many tokens.
+    """Return the title and the rows of most weight, in the order of the text, in at most `tokens`.
 
     Rows of one weight are spread over the text. Those that do not fit and have a short name are
     listed by it, as far as they fit. `are_cut` says that the beginning of a row tells most.

@@ -223,7 +223,7 @@ def _lines(text: str) -> str:
 
 
 def _not_gone(before: int, gone: Iterable[int]) -> int:
-    """Return the occurrence of an item with so many equal ones before it, `gone` ones left out."""
+    """Return the occurrence of an item; `before` equal ones are there, without those of `gone`."""
     for occurrence in gone:
         before += occurrence <= before
     return before

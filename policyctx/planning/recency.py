@@ -61,7 +61,7 @@ class RecentGroup:
         self._marks.append(marks.get(self.shape, last + tokens))
 
     def aged(self, at: Checkpoint) -> Iterator[int]:
-        """Yield each candidate that is no longer recent and was not yielded before."""
+        """Yield each candidate once, as soon as it is no longer recent."""
         end = self._end(len(self._marks), at)
         while self._aged < len(self._marks) and end - self._marks[self._aged] >= self.kept:
             self._aged += 1
@@ -137,7 +137,7 @@ class Recency:
             self._batches[item.call_message][group].append(position)
 
     def aged(self) -> Iterator[int]:
-        """Yield each candidate that is no longer recent and was not yielded before."""
+        """Yield each candidate once, as soon as it is no longer recent."""
         now = self._in.checkpoint()
         for group in self._groups.values():
             yield from group.aged(now)

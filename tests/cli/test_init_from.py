@@ -140,9 +140,7 @@ def test_sessions_without_a_result_of_a_tool_are_an_error(tmp_path: Path) -> Non
     session = recorded(tmp_path / "s" / "one.jsonl")
     run = policyctx("init", "--from", session, cwd=tmp_path)
     assert run.returncode == 1
-    assert run.stderr == (
-        "error: no session has a result of a tool, so there is no policy to write\n"
-    )
+    assert run.stderr == "error: no session has a tool result, so no policy can be written\n"
     assert names_in(tmp_path) == []
 
 

@@ -429,7 +429,7 @@ def _changes_in(words: list[str]) -> Iterator[tuple[str, str]]:
         edits = any(word.startswith(("-i", "--in-place")) for word in behind)
         behind = [word for word in behind if not word.startswith("-")][1:] if edits else []
     paths = [word for word in behind if word == "." or _IS_PATH.fullmatch(word)]
-    # The number of a redirection is no target.
+    # The number before a redirection is not a target.
     last = next((word for word in reversed(behind) if not word.isdigit()), "")
     if program in _PROGRAMS:
         yield from ((path, _PROGRAMS[program]) for path in paths)

@@ -122,8 +122,8 @@ _SHOWS_TEXT = re.compile(
     r"|file|find|grep|head|jq|ls|mkdir|open|pgrep|ps|pwd|rg|sed|sleep|sort|source|stat|tail"
     r"|test(?= -)|true|wc|which)\b"
 )
-# The word of a command, or option, that says what it does: to change what is no file of the work
-# (the first words), to show something, or to check.
+# The word of a command, or its option, that says what the command does: it changes something other
+# than files of the work (the first words), shows something, or checks something.
 _SAYS = re.compile(
     r"(?:^\S*/|(?<!\S)(?:--|\w+:)?)(?P<alters>add|apply|approve|assign|cancel|checkout|close|comment"
     r"|create|delete|deploy|destroy|edit|fork|merge|migrate|open|publish|push|release|remove|rename"
