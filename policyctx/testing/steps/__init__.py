@@ -4,7 +4,6 @@ MODULES = (
     "policies",
     "contexts",
     "events",
-    "items",
     "messages",
     "files",
     "results",
