@@ -356,7 +356,7 @@ def _wrong_tails(root: Node) -> Iterator[Diagnostic]:
             of = node.child("of")
             if of is not None and of.value == "candidates":
                 sentence = "`of: candidates` is not for `compact`, which takes whole messages"
-                yield Diagnostic(of.place, "PC107", sentence, "remove it: all turns count")
+                yield Diagnostic(of.place, "PC107", sentence, "remove it: all of them count")
 
 
 def _split_batches(recency: Node | None, by: str) -> Iterator[Diagnostic]:

@@ -22,7 +22,7 @@ from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
 from multidict import CIMultiDict
 
 from policyctx.errors import present
-from policyctx.messages.apis import Api, api_of, upstream_of
+from policyctx.messages.asked import Api, api_of, upstream_of
 from policyctx.proxy.bodies import values_from
 from policyctx.proxy.clients import Endpoint, OwnTexts, is_loopback
 from policyctx.proxy.connections import (

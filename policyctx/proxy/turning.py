@@ -18,8 +18,7 @@ from policyctx.compaction.summarizers import summarizer_for
 from policyctx.definitions.items import Message
 from policyctx.definitions.tokenizers import is_remote
 from policyctx.errors import MessagesError, ShapeError, StoreError, UsageError
-from policyctx.messages.apis import HELD, Api
-from policyctx.messages.asked import model_name
+from policyctx.messages.asked import HELD, Api, model_name
 from policyctx.messages.json_text import JSON
 from policyctx.messages.markers import MARKER
 from policyctx.planning.compiled import OffloadPolicy

@@ -9,7 +9,7 @@ continue a reply: that call comes back, or the result becomes a text of the user
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, groupby, pairwise
 
@@ -21,7 +21,7 @@ from policyctx.messages.editing import Edit, edited_message
 from policyctx.messages.markers import markers_of
 from policyctx.messages.reading import Reading, items_of
 from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
-from policyctx.messages.shapes.shape import call_keys, head_of
+from policyctx.messages.shapes.shape import SYSTEM_ROLES, call_keys, head_of
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.identities import Identities
 from policyctx.planning.ledger import ItemKey, Ledger, Trace
@@ -366,12 +366,43 @@ class Replacements:
         rejects the result alone. In the caller's own list, it is the second result of the call:
         both would be back. Such a message follows the results beside it, which belong to calls.
         What an earlier decision left of a result is its text, and nothing if it was dropped. A
-        result with media stays where its shape cannot write them.
+        result with media stays where its shape cannot write them. While a call behind such a
+        result waits for its own, the message waits too.
+
+        Nothing waits, and what was dropped is back, where the list would begin or end with a
+        message of the assistant otherwise, and did not before.
         """
         if not self._late(reading, replaced, ledger):
             return replaced
+        given = replaced
         replaced, reading = self._as_left(replaced, reading, ledger)
-        late = self._late_results(replaced, reading, ledger)
+        for is_whole in (False, True):
+            late = self._late_results(replaced, reading, ledger, is_whole=is_whole)
+            found = self._told(replaced, reading, late, waits=not is_whole)
+            edges = zip(self._edges(found.messages), self._edges(given.messages), strict=True)
+            if not any(now and not before for now, before in edges):
+                break
+        return found
+
+    def _edges(self, messages: Sequence[Message]) -> tuple[bool, bool]:
+        """Return whether a provider rejects the first and the last message for its role."""
+        shaped = [*map(self.shapes.shaped, messages)]
+        said = [one for one in shaped if one.shape.role(one.message) not in SYSTEM_ROLES]
+        if not said:
+            return True, True
+        first, last = (one.shape.role(one.message) == "assistant" for one in (said[0], said[-1]))
+        last = last and not said[-1].shape.stays(said[-1].message)
+        return first and not said[0].shape.splits_replies, last
+
+    def _told(
+        self,
+        replaced: Replaced,
+        reading: Reading,
+        late: Mapping[int, Sequence[tuple[Item, str | list[Message]]]],
+        *,
+        waits: bool,
+    ) -> Replaced:
+        """Return the list with what is said of late results; at its end it `waits` for calls."""
         found: list[tuple[range | None, Message]] = []
         places, said, beside, first = dict[int, Places](), list[str | list[Message]](), None, 0
         for i, source in enumerate(indices(replaced.sources)):
@@ -389,7 +420,7 @@ class Replacements:
                 if i in late or i in replaced.places:
                     places[len(found) - 1] = {} if i in late else replaced.places[i]
         self._is_open |= bool(said)
-        if said and reading.pending is None:
+        if said and not (waits and reading.pending is not None):
             found += ((None, one) for one in self._said(said, beside))
         return Replaced([one for _, one in found], joined(one for one, _ in found), places)
 
@@ -413,11 +444,12 @@ class Replacements:
         return replace(replaced, messages=messages), Reading(self.shapes, messages)
 
     def _late_results(
-        self, replaced: Replaced, reading: Reading, ledger: Ledger
+        self, replaced: Replaced, reading: Reading, ledger: Ledger, *, is_whole: bool
     ) -> dict[int, list[tuple[Item, str | list[Message]]]]:
         """Return the results without a call by message, each with what is said of it.
 
-        That is a text, empty for one that was dropped, or a message with its media.
+        That is a text, empty for one that was dropped unless it `is_whole`, or a message with its
+        media.
         """
         late: dict[int, list[tuple[Item, str | list[Message]]]] = {}
         decided = self._identities(reading, ledger)
@@ -425,7 +457,8 @@ class Replacements:
             item, entry = reading.items[i], decided.entry(i)
             head = f"{RESULT_OF}{item.tool_use_id}:"
             left: str | list[Message]
-            if entry is not None:
+            is_dropped = entry is not None and entry.placeholder is None
+            if entry is not None and not (is_whole and is_dropped):
                 left = "" if entry.placeholder is None else f"{head}\n{entry.placeholder}"
             elif item.takes_text and not item.media:
                 left = f"{head}\n{item.text}"

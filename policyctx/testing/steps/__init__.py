@@ -7,7 +7,6 @@ MODULES = (
     "items",
     "messages",
     "files",
-    "store",
     "results",
     "compactions",
 )
