@@ -394,6 +394,25 @@ def test_a_late_result_at_the_end_does_not_wait_for_another_result(
 
 
 @in_all_shapes
+@pytest.mark.parametrize("late", ["result", "picture"])
+def test_a_compaction_of_a_late_result_of_a_dropped_call_applies_again_after_a_restart(
+    late: str, shape: str, tmp_path: Path
+) -> None:
+    """The caller sends its own list, in which the call is there; the summary replaced a text."""
+    compiled = policy(
+        "items: {tool_result: {offload: true}}\nmin_chars: 0\nstore: {sync: never}\nsteps:\n"
+        f"  - {DROPPING['results']}\n" + TRIM.replace("since_last: {messages: {over: 2}}", "messages: {over: 6}")
+    )
+    live, full, compactions = opened(compiled, tmp_path, shape), list[Any](), 0
+    found = late_result(shape, 0) if late == "result" else late_picture(shape, 0)
+    for more in (*map(ROUNDS[shape], range(2)), [found], *map(ROUNDS[shape], range(2, 6))):
+        full += more
+        compactions += live.apply(list(full)).compacted
+        left_of(live, full, shape)
+    assert compactions
+
+
+@in_all_shapes
 @pytest.mark.parametrize("place", ["first", "alone", "behind a call", "before a call"])
 def test_a_dropped_late_result_is_back_where_only_the_assistant_is_beside_it(
     place: str, shape: str, tmp_path: Path
