@@ -121,6 +121,7 @@ class Calls:
         found = memory.call_of(message, self._knowledge.shapes) if call is None else None
         given = (one for one in (call, found, message) if one is not None)
         messages = [self._knowledge.door.redacted(one) for one in given]
+        yield from self._keep_originals(memory)
         facts = self._knowledge.facts(memory, sources=sources)
         known = self._knowledge.new_list(memory, facts=facts)
         known.read(listed(messages))
@@ -181,6 +182,7 @@ class Calls:
         entered = self._knowledge.door.let_in(messages, changed=changed)
         given, messages = messages, entered.messages
         memory = yield from self._knowledge.recall()
+        yield from self._keep_originals(memory)
         if self._knowledge.stands_alone and request.reads_once:
             known = self._knowledge.list_alone(messages, memory, changed=changed)
         else:
@@ -229,6 +231,7 @@ class Calls:
         self._knowledge.check_door()
         memory = yield from self._knowledge.recall()
         entered = self._knowledge.door.let_in(messages)
+        yield from self._keep_originals(memory)
         known = self._knowledge.list_of(entered.messages, memory)
         warnings = yield from self._notices.of_root(known, memory)
         warnings = (*warnings, *self._news_of(entered))
@@ -248,6 +251,25 @@ class Calls:
             warnings = (*warnings, f"not compacted: {why.sentence}")
         memory.returned(known, messages, result.messages)
         return (yield from self._with_warnings(_traced(result, entered), warnings, memory))
+
+    def _keep_originals(self, memory: Memory) -> Turn[None]:
+        """Save the secrets that the door replaced and the policy keeps, each once.
+
+        Whatever cannot be saved is tried again by the next call. Raises `StoreError` under
+        `on_failure: raise`.
+        """
+        found = self._knowledge.door.originals
+        new = [one for one in found if one not in memory.originals]
+        if new:
+            records = ({"record": "redacted", **one._asdict()} for one in new)
+            try:
+                yield from Remember((*records,)).ask()
+            except StoreError:
+                if self._policy.store.on_failure == "raise":
+                    raise
+                return
+            memory.originals.update(new)
+        found.clear()
 
     def _news_of(self, entered: Entered) -> Iterator[str]:
         """Yield a warning for each repair, once."""
