@@ -1,14 +1,8 @@
 """Patterns that find secrets in a time that grows with the text alone, by RE2."""
 
 import re
-<<<<<<< HEAD
-from collections.abc import Iterator, Mapping
-from typing import Any, Protocol
-=======
 from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
->>>>>>> words
 
 from policyctx.errors import required
 

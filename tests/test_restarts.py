@@ -401,7 +401,8 @@ def test_a_compaction_of_a_late_result_of_a_dropped_call_applies_again_after_a_r
     """The caller sends its own list, in which the call is there; the summary replaced a text."""
     compiled = policy(
         "items: {tool_result: {offload: true}}\nmin_chars: 0\nstore: {sync: never}\nsteps:\n"
-        f"  - {DROPPING['results']}\n" + TRIM.replace("since_last: {messages: {over: 2}}", "messages: {over: 6}")
+        f"  - {DROPPING['results']}\n"
+        + TRIM.replace("since_last: {messages: {over: 2}}", "messages: {over: 6}")
     )
     live, full, compactions = opened(compiled, tmp_path, shape), list[Any](), 0
     found = late_result(shape, 0) if late == "result" else late_picture(shape, 0)
