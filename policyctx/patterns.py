@@ -71,7 +71,7 @@ class Secrets:
     """Finds the secrets of a policy in texts, and replaces each by a mark with its name."""
 
     def __init__(self, patterns: Mapping[str, str], kept: Iterable[str] = ()) -> None:
-        names, kept = {name: _in_marks(name) for name in patterns}, frozenset(kept)
+        names, kept = {name: name_in_marks(name) for name in patterns}, frozenset(kept)
         # What is kept holds nothing that another pattern has to remove for good.
         last = sorted(patterns, key=kept.__contains__)
         self._patterns = {names[name]: linear_pattern(patterns[name]) for name in last}
@@ -100,7 +100,7 @@ class Secrets:
         return text
 
 
-def _in_marks(name: str) -> str:
+def name_in_marks(name: str) -> str:
     """Return the name of a pattern as marks show it."""
     return re.sub(r"[^A-Za-z0-9_-]", "_", name)
 
