@@ -98,7 +98,7 @@ class Replacements:
         Those of a compaction that was applied to it are gone, and those of which it came with the
         summary or a later one. A list that has items of another compaction ends before that, or is
         another branch than the one that was compacted, so that all are there that it reaches. If it
-        has none of them, they may still follow.
+        has none of them that was decided on, they may still follow, except for words that it has.
         """
         sure = [i in self._used for i in range(len(self.made))]
         if all(sure):
@@ -107,12 +107,13 @@ class Replacements:
             items = map(ledger.as_decided, items_of(messages, self.shapes))
         except MessagesError:  # raised again, with its place in the whole list, when it is read
             return self.gone, True
-        there = {(one.kind, one.tool_use_id, content_hash(one.identity)) for one in items}
+        there = Counter((one.kind, one.tool_use_id, content_hash(one.identity)) for one in items)
         gone = (
             key
             for one, is_sure in zip(self.made, sure, strict=True)
-            if is_sure or there.isdisjoint(key[:3] for key in one.gone if key in ledger.entries)
+            if is_sure or not any(there[key[:3]] for key in one.gone if key in ledger.entries)
             for key in one.gone
+            if is_sure or there[key[:3]] <= key.occurrence
         )
         return self._away.union(gone) - self.back, True
 
