@@ -13,7 +13,7 @@ from policyctx.definitions.names import (
     PLACEHOLDER_FIELDS,
 )
 from policyctx.policy.models.base import Amount, Count, OneOrMore, Section
-from policyctx.policy.values import flag_or_map, short_form, template_of
+from policyctx.policy.values import flag_or_map, secret_pattern, short_form, template_of
 
 
 class Extent(Section):
@@ -99,6 +99,24 @@ Wording = Annotated[
 Globs = Annotated[tuple[str, ...], Strict(strict=False), OneOrMore]
 
 
+class Secret(Section):
+    """What finds a secret in a text, and whether the secret is saved."""
+
+    short_form: ClassVar = "pattern"
+
+    pattern: Annotated[str, BeforeValidator(secret_pattern), Field(min_length=1)]
+    """A regular expression of RE2; of one with a group, the group is the secret."""
+    keep: bool = False
+    """`true`: each secret that it finds is saved once in the session's journal, where a person can
+    read it. No tool of the agent reads the journal."""
+
+
+Redaction = Annotated[
+    Secret,
+    BeforeValidator(short_form("pattern", str, "a string"), json_schema_input_type=_Text | Secret),
+]
+
+
 class TextMatch(Section):
     """Strings that a text has; each one given must hold, of a list any."""
 
@@ -147,13 +165,13 @@ class KeepRecent(Section):
     """This many of the newest replies of the model stay whole: their thinking, their calls, and the
     results of these calls."""
     of: Literal["all", "candidates"] = "all"
-    """For `turns`: `all` are those of the whole list, `candidates` those with an item that is
-    counted here."""
+    """For `turns` and `replies`: `all` are those of the whole list, `candidates` those with an item
+    that is counted here."""
     tokens: Amount | None = None
     """The newest items of so many tokens together stay; the one that crosses the line does."""
     per: Literal["tool", "type", "all"] = "tool"
     """Counted within each tool, each item type, or all that the step selects; for `items`,
-    `tokens` and `turns` of candidates."""
+    `tokens`, and `turns` or `replies` of candidates."""
     batches: Literal["whole", "split"] | None = None
     """`whole`: what belongs to parallel calls stays while one of them is recent. `split`: each
     stays or leaves by itself; for steps that leave a placeholder. Default: `split` in a step with

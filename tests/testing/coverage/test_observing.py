@@ -18,6 +18,7 @@ STEP = "steps: [{name: s, do: offload"
 LARGE, SMALL = "a Bash result of 300 characters", "a Bash result of 50 characters"
 OTHER, FAILED = "a Grep result of 300 characters", "a failed Bash result of 300 characters"
 USER, TINY = "a user message of 300 characters", 'a Bash result that reads "x"'
+SAID = "an assistant message of 300 characters"
 
 
 class Case(NamedTuple):
@@ -48,6 +49,7 @@ GATED = PLAIN + STEP + ", when: {messages: {at_least: 3}}}]\n"
 ANY = PLAIN + STEP + ", when: [{messages: {at_least: 3}}, {turns: {over: 1}}]}]\n"
 EXCERPT = "{offload: true, placeholder: {text: '{head}', head: {chars: 9}, line_numbers: true}}}\n"
 WEB = HEAD + "{offload: true}, web: {match: {type: tool_result, tool: Grep}}}\n" + STEP + "}]\n"
+REDACTING = f"{PLAIN}redact: {{'a b': {{pattern: '^x$', keep: true}}}}\n{STEP}}}]\n"
 CALLS = f"{PLAIN[:-2]}, tool_call: {{offload: true}}}}\n"
 
 CASES = [
@@ -67,12 +69,20 @@ CASES = [
         (USER, LARGE),
     ),
     Case(
+        "steps.s.select.keep_recent.of",
+        "older",
+        selecting("keep_recent: {replies: 1, of: candidates}"),
+        (LARGE, SAID, USER),
+        (USER, LARGE),
+    ),
+    Case(
         "steps.s.select.unit",
         "along",
         selecting("types: [tool_result], unit: turn").replace("do: offload", "do: drop"),
         (USER, LARGE, USER),
         (USER, USER),
     ),
+    Case("redact.a b", "redacted", REDACTING, (TINY,), (USER,)),
     Case(BATCHES, "split", recent("split"), (PARALLEL,), (LARGE, LARGE)),
     Case(BATCHES, "together", recent("whole"), (PARALLEL,), (LARGE, LARGE)),
     Case("steps.s.when.messages.at_least", "opened", GATED, (LARGE, LARGE), (LARGE,)),
