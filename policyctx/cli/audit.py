@@ -9,9 +9,10 @@ from datetime import UTC, datetime
 from functools import partial
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from rich.console import Console
 
 from policyctx.cli.output import (
     Json,
@@ -28,9 +29,6 @@ from policyctx.cli.replay_output import outcome_report
 from policyctx.compaction.points import PointKind
 from policyctx.replay.audit import EXTRACTIVE, AuditedCompaction, AuditedSession, Finding, audited
 from policyctx.replay.cluster import executor
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 MISSING = 3
 """The exit code where something is missing."""

@@ -15,9 +15,10 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from rich.console import Console
 from rich.progress import track
 
 import policyctx
@@ -27,9 +28,6 @@ from policyctx.definitions.items import Message
 from policyctx.errors import StoreError
 from policyctx.session import Session
 from policyctx.turns.result import Result
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 _TIMING = re.compile(r"in \d+\.\d+s")
 

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from rich.console import Console
 
 from policyctx.cli import output
 from policyctx.cli.progress import gathered, interruptible, replay_policy, tell
@@ -19,9 +20,6 @@ from policyctx.replay.cluster import executor
 from policyctx.replay.diff import Compared, Difference, ItemFate, compared
 from policyctx.replay.plain_values import figures_report
 from policyctx.replay.summing import Figures, figures_of, total
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 _LARGEST = 10
 # What the table takes beside the names of the policies, and the least that is left to each name.

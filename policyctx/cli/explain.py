@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
+from typing import Annotated, Any, BinaryIO
 
 import typer
+from rich.console import Console
 
 from policyctx.cli import output, plans
 from policyctx.cli.conversation import RecordedChoice, read_messages
@@ -35,9 +36,6 @@ from policyctx.store.filesystem import ContextFileSystem
 from policyctx.tokens.counter import counter_for
 from policyctx.turns.reporting import fullness_ahead
 from policyctx.turns.result import Result
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 _COLUMNS = ("message", "item", "tool", "tokens", "after", "decision", "why")
 # Below this width, the table has fewer columns.

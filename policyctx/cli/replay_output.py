@@ -9,7 +9,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from rich.console import Console
 
 from policyctx.cli.output import (
     Grid,
@@ -34,10 +36,6 @@ from policyctx.replay.running import FEW, SUMMARISE_ONLY, ShownSessions
 from policyctx.replay.simulated import Need, Regret, SimulatedSession
 from policyctx.replay.summing import Figures, Net, SummedSession, contradicting, figures_of, total
 from policyctx.replay.terms import PricesOf
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
 
 # Below this width, sentences are wrapped.
 _WIDE = 110

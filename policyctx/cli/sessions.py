@@ -8,9 +8,10 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from rich.console import Console
 
 from policyctx.cli.output import (
     Json,
@@ -56,9 +57,6 @@ from policyctx.replay.places import RecordingFile, WorkPart
 from policyctx.replay.plain_values import figures_report
 from policyctx.replay.running import FailedRecording, ShownSessions, shown
 from policyctx.replay.summing import total
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 _DEFAULT = "coding-agent"
 _NEWEST = 20

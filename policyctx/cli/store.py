@@ -10,9 +10,10 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import groupby, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 import typer
+from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from policyctx.cli.output import (
@@ -38,9 +39,6 @@ from policyctx.store.index import IndexEntry
 from policyctx.store.opening import SESSION_FIELD, stores_in
 from policyctx.store.read import FoundLine
 from policyctx.tokens.counter import counter_for
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 Root: TypeAlias = Annotated[
     str, typer.Argument(metavar="ROOT", help="A store's folder or URL, as in `store.root`.")

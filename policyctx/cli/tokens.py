@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
+from rich.console import Console
 
 from policyctx.cli.conversation import RecordedChoice, read_messages
 from policyctx.cli.output import (
@@ -26,9 +27,6 @@ from policyctx.replay.accuracy import SETTLED_FROM, Prediction, accuracy, predic
 from policyctx.replay.recording import ModelCall
 from policyctx.tokens.counter import TokenCounter, counter_for
 from policyctx.tokens.sizes import ProviderModel, media_tokens, provider_model
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 # Rows of calls in the table; `--json` has all.
 _SHOWN_CALLS = 10

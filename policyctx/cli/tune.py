@@ -9,9 +9,10 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from rich.console import Console
 
 import policyctx
 from policyctx.cli.output import (
@@ -52,9 +53,6 @@ from policyctx.tuning.evaluating import Evaluator, Priced, ProjectBy, TunedSessi
 from policyctx.tuning.outcomes import SessionOutcome, sums
 from policyctx.tuning.search import Candidate, Constraints
 from policyctx.tuning.settings import Incumbent, Setting
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 _SETTING, _SESSION = 60, 40
 _DIGITS = 6

@@ -14,10 +14,10 @@ from dataclasses import asdict, dataclass
 from importlib import import_module
 from inspect import getdoc
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from pytest_bdd import scenario
+from pytest_bdd.parser import Feature
 
 from policyctx.errors import visible
 from policyctx.testing.gherkin import BrokenFeatureError, KnownTags, read_feature
@@ -32,9 +32,6 @@ from policyctx.testing.step_definitions import (
     visible_definitions,
 )
 from policyctx.testing.steps import MODULES
-
-if TYPE_CHECKING:
-    from pytest_bdd.parser import Feature
 
 
 class FeatureCollection:

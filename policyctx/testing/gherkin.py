@@ -11,25 +11,28 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import pytest
 from gherkin.dialect import Dialect
 from gherkin.token_matcher import TokenMatcher
 from pytest_bdd import feature as known
 from pytest_bdd.exceptions import GherkinParseError
-from pytest_bdd.gherkin_parser import get_gherkin_document
-from pytest_bdd.parser import FeatureParser
+from pytest_bdd.gherkin_parser import (
+    Background,
+    Child,
+    GherkinDocument,
+    Rule,
+    Scenario,
+    Tag,
+    get_gherkin_document,
+)
+from pytest_bdd.gherkin_parser import Feature as Tree
+from pytest_bdd.parser import Feature, FeatureParser
 
 from policyctx.errors import Diagnostic, Location, nearest, present
 from policyctx.policy.sources import is_linked
 from policyctx.resources import open_file
 from policyctx.testing.step_definitions import Definitions
-
-if TYPE_CHECKING:
-    import pytest
-    from pytest_bdd.gherkin_parser import Background, Child, GherkinDocument, Rule, Scenario, Tag
-    from pytest_bdd.gherkin_parser import Feature as Tree
-    from pytest_bdd.parser import Feature
 
 _SECTION = re.compile(r"\s*([^:]{2,24}):")
 # Of two characters one is half of the word: that they differ by one alone says nothing.

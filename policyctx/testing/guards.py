@@ -8,17 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from inspect import signature
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
-from pytest_bdd.parser import PARAM_RE, render_string
+from pytest_bdd.gherkin_parser import Scenario
+from pytest_bdd.parser import PARAM_RE, Feature, Step, render_string
 
 from policyctx.errors import Diagnostic
 from policyctx.testing.gherkin import FeatureSource, KnownTags, misspelt_keywords
 from policyctx.testing.step_definitions import Definitions, StepDefinition
-
-if TYPE_CHECKING:
-    from pytest_bdd.gherkin_parser import Scenario
-    from pytest_bdd.parser import Feature, Step
 
 Problems: TypeAlias = Iterator["Diagnostic"]
 

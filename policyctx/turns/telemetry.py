@@ -13,19 +13,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from opentelemetry import metrics, trace
-from opentelemetry.trace import StatusCode
+from opentelemetry.trace import Span, StatusCode, Tracer
 
 from policyctx.planning.compact import Replacing
 from policyctx.planning.plan import StepReport
 from policyctx.tokens.usage import Usage
 from policyctx.turns.compacting import Compacted, NotCompacted
 from policyctx.turns.result import Result
-
-if TYPE_CHECKING:
-    from opentelemetry.trace import Span, Tracer
 
 CONVERSATION = "gen_ai.conversation.id"
 COMPACTED = "gen_ai.conversation.compacted"

@@ -116,8 +116,11 @@ def _build_command_once() -> None:
 
 
 def _run(request: dict[str, Any], streams: list[int]) -> NoReturn:
+    known = os.environ.get("PYTHONPATH", "")
     os.environ.clear()
     os.environ.update(request["environment"])
+    if (path := os.environ.get("PYTHONPATH", "")) != known:
+        sys.path[1:1] = path.split(os.pathsep)  # behind the working directory, as at a start
     time.tzset()  # the C library has read TZ of the server already
     os.chdir(request["cwd"])
     for number, opened in enumerate(streams):

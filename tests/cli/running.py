@@ -17,8 +17,16 @@ from select import select
 from typing import IO
 
 SERVER = Path(__file__).with_name("forking.py")
-# The interpreter reads these once, at its start.
-READ_AT_START = {name: value for name, value in os.environ.items() if name.startswith("PYTHON")}
+AT_START = dict(os.environ)
+# Variables of the interpreter that a fork follows. It reads all others once, at its start.
+FOLLOWED = frozenset({"PYTHONUNBUFFERED", "PYTHONUTF8"})
+
+
+def _forks(environment: Mapping[str, str], *followed: str) -> bool:
+    """Return whether a fork can have an environment; it follows these variables too."""
+    changed = {name for name, _ in environment.items() ^ AT_START.items()}
+    own = {name for name in changed if name.startswith("PYTHON")}
+    return own <= FOLLOWED.union(followed)
 
 
 def policyctx(
@@ -36,8 +44,8 @@ def policyctx(
     something to the interpreter itself.
     """
     words = [str(argument) for argument in arguments]
-    read_at_start = {n: v for n, v in os.environ.items() if n.startswith("PYTHON")}
-    if read_at_start != READ_AT_START or not hasattr(os, "fork"):
+    # Only a module `sitecustomize` would need a new interpreter.
+    if not hasattr(os, "fork") or not _forks(os.environ, "PYTHONPATH"):
         return _in_new_process(words, stdin, cwd, stdout, program)
     with tempfile.TemporaryDirectory() as folder:
         streams = [Path(folder, name) for name in ("stdin", "stdout", "stderr")]
@@ -125,9 +133,7 @@ def started(
 
     It is a fork as for `policyctx`, unless the system or the environment does not allow one.
     """
-    read_at_start = {name: value for name, value in environment.items() if _is_read(name)}
-    own = {name: value for name, value in READ_AT_START.items() if _is_read(name)}
-    if hasattr(os, "pidfd_open") and read_at_start == own:
+    if hasattr(os, "pidfd_open") and _forks(environment):
         return Started(words, log, environment)
     with log.open("a") as errors:
         return subprocess.Popen(
@@ -137,11 +143,6 @@ def started(
             text=True,
             env=dict(environment),
         )
-
-
-def _is_read(name: str) -> bool:
-    """Return whether the interpreter itself reads a variable that a fork cannot follow."""
-    return name.startswith("PYTHON") and name not in {"PYTHONUTF8", "PYTHONUNBUFFERED"}
 
 
 def _in_new_process(

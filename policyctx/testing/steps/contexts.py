@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+
+import pytest
 
 from policyctx.errors import UnreadableRecordingError
 from policyctx.messages.reading import request_of
@@ -21,9 +22,6 @@ from policyctx.testing.reporting import running_step, shown_path
 from policyctx.testing.step_definitions import given, given_or_when, when
 from policyctx.testing.tables import messages_of
 from policyctx.testing.world import World
-
-if TYPE_CHECKING:
-    import pytest
 
 
 @given(
