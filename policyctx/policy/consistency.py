@@ -175,6 +175,7 @@ def inconsistencies(root: Node) -> Iterator[Diagnostic]:
     yield from _wrong_tails(root)
     yield from _overwriting_objects(root)
     yield from _placeholders_without_state(root)
+    yield from _secrets_without_journal(root)
 
 
 def _overwriting_objects(root: Node) -> Iterator[Diagnostic]:
@@ -194,6 +195,21 @@ def _placeholders_without_state(root: Node) -> Iterator[Diagnostic]:
         if given is not None and given.value is True:
             sentence = "with `state: none` no call knows the placeholders of the calls before it"
             yield Diagnostic(given.place, "PC107", sentence, "write `store: {state: kept}`")
+
+
+def _secrets_without_journal(root: Node) -> Iterator[Diagnostic]:
+    """Yield an error for each `keep` without a journal, and with one that a tool could read."""
+    if root.said("store", "state") == "none":
+        sentence, help_ = "with `state: none` nothing is kept", "write `store: {state: kept}`"
+    elif root.said("store", "format") == "envelope":
+        sentence = "with `format: envelope` the index in the folder of the texts would have it"
+        help_ = "write `store: {format: text}`"
+    else:
+        return
+    for _, secret in pairs_of(root.child("redact")):
+        given = secret.child("keep")
+        if given is not None and given.value is True:
+            yield Diagnostic(given.place, "PC107", sentence, help_)
 
 
 def _wrong_combination(model: type[Section], node: Node) -> Iterator[Diagnostic]:

@@ -18,6 +18,7 @@ from policyctx.policy import consistency
 from policyctx.policy.agent_options import checks_options
 from policyctx.policy.diagnosing import called_alike, diagnostics, hint, in_order, shown_node, word
 from policyctx.policy.models import VERSIONS, Policy
+from policyctx.policy.models.rules import Secret
 from policyctx.policy.nodes import Node, Path, action_of, read_policy_yaml, typed
 from policyctx.policy.sources import PathName, PolicyName, PolicySource, environment, policy_source
 
@@ -217,6 +218,8 @@ def _merged(base: Node, own: Node, problems: list[Diagnostic], path: Path = ()) 
     """Merge maps by key, `steps` by name; everything else of `own` replaces what was there."""
     if path == ("steps",):
         return _merged_steps(base, own, problems)
+    if path[:-1] == ("redact",) and own.is_map and isinstance(base.value, str):
+        base = Node({Secret.short_form: base}, base.place, base.key)
     is_value = bool(path) and path[-1] in _WHOLE and path[:-1] not in _BY_NAME
     if not (base.is_map and own.is_map) or is_value:
         return own
