@@ -6,7 +6,7 @@ environment.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import NamedTuple, TypeAlias
@@ -442,8 +442,10 @@ def _cause(
     """
     _, node = own.deepest(path)
     parts: Iterable[str | int] = ()
-    if isinstance(node.value, dict | list):
-        parts = node.value if isinstance(node.value, dict) else range(len(node.value))
+    if isinstance(node.value, dict):
+        parts = node.value
+    elif isinstance(node.value, list):
+        parts = _suspects(own, path, range(len(node.value)), found_in, wrong)
     for part in parts:
         inner = (*path, part)
         if inner == ("extends",):
@@ -456,6 +458,29 @@ def _cause(
         if node.is_map and kinds <= others + Counter([_kind(wrong)]):
             own = rest
     return ()
+
+
+def _suspects(
+    own: Node,
+    path: Path,
+    parts: range,
+    found_in: Callable[[Node], frozenset[Diagnostic]],
+    wrong: Diagnostic,
+) -> Iterator[int]:
+    """Yield the parts of a list that may be the cause; not those without all of which it is there.
+
+    Halves are tried: a list of steps can be long, and each try validates the whole policy.
+    """
+    if len(parts) <= 1:
+        yield from parts
+        return
+    middle = len(parts) // 2
+    rest = own
+    for part in reversed(parts[:middle]):
+        rest = _pruned(rest, (*path, part))
+    if wrong not in found_in(rest):
+        yield from _suspects(own, path, parts[:middle], found_in, wrong)
+    yield from _suspects(own, path, parts[middle:], found_in, wrong)
 
 
 def _pruned(node: Node, path: Path) -> Node:

@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from textwrap import dedent
+from time import process_time
 from typing import Any
 
 import pytest
@@ -87,6 +88,21 @@ def test_a_mistake_of_an_inherited_key_is_reported_at_the_line_that_makes_it_one
     [told] = folder.error(text).splitlines()
     assert told.startswith(f"{name}.yaml:{at}: {said}")
     assert "; the inherited line is base.yaml:" in told
+
+
+@pytest.mark.parametrize("place", [0, 40, 149])
+def test_the_line_of_a_mistake_is_found_in_a_long_list_of_steps(folder: Folder, place: int) -> None:
+    """Each step tried by itself would take twenty times as long as the policy takes to load."""
+    folder.write("base", BASE)
+    steps = [f"- {{name: s{i}, do: offload, select: {{keep_recent: {i}}}}}" for i in range(150)]
+    begin = process_time()
+    load_policy(folder.write("own", "\n".join(["extends: base.yaml", "steps:", *steps])))
+    loading = process_time() - begin
+    steps[place] = "- {name: tidy, do: clear}"
+    begin = process_time()
+    told = folder.error("\n".join(["extends: base.yaml", "steps:", *steps]))
+    assert process_time() - begin < 40 * loading
+    assert told.startswith(f"own.yaml:{place + 5}:3: PC107: step 'tidy' would leave this wording")
 
 
 def test_a_mistake_of_a_base_by_itself_is_reported_there(folder: Folder) -> None:
