@@ -263,7 +263,7 @@ class Reading:
         if role == "assistant" and (not index or self.roles[-1] != role):
             self.reply_starts.append(index)
         self.roles.append(role)
-        may_open = role == "assistant" and shape.splits_replies
+        may_open = role == "assistant" and (shape.splits_replies or stays)
         self.opening_roles.append("" if may_open else role)
         if role == "user" and _begins_turn(parts):
             self.turn_starts.append(index)

@@ -92,8 +92,12 @@ class _Seen(NamedTuple):
 
     @property
     def may_not_be_first(self) -> bool:
-        """Whether a list may not begin with the message; the Responses API takes any item first."""
-        return self.role == "assistant" and not self.shape.splits_replies
+        """Whether a list may not begin with the message.
+
+        The Responses API takes any item first, and that of Anthropic the block of its compaction.
+        """
+        is_free = self.shape.splits_replies or self.shape.stays(self.message)
+        return self.role == "assistant" and not is_free
 
     @property
     def may_not_be_last(self) -> bool:

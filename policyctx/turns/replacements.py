@@ -391,7 +391,8 @@ class Replacements:
             return True, True
         first, last = (one.shape.role(one.message) == "assistant" for one in (said[0], said[-1]))
         last = last and not said[-1].shape.stays(said[-1].message)
-        return first and not said[0].shape.splits_replies, last
+        opens = said[0].shape.splits_replies or said[0].shape.stays(said[0].message)
+        return first and not opens, last
 
     def _told(
         self,

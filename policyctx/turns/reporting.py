@@ -24,8 +24,11 @@ from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.conversation import Conversation
 from policyctx.planning.decisions import IN_VAIN, Decision
 from policyctx.planning.facts import Facts, Unit, assumed_window, has_unknown_window
+from policyctx.planning.placeholders import rendered_placeholder
 from policyctx.planning.plan import Plan, step_reports
+from policyctx.planning.take import NO_FILE
 from policyctx.policy.lookup import RulePath
+from policyctx.policy.models.steps import Step
 from policyctx.tokens.usage import Usage
 from policyctx.turns.compacting import Compacted, NotCompacted
 from policyctx.turns.effects import FindRoot, Recall, Record, Remember, SessionStore, Turn
@@ -455,6 +458,16 @@ def _keeping_rule(item: Item, tokens: int, conversation: Conversation) -> RulePa
     return conversation.policy.keeping_rule(item.type, item.tool, sizes)
 
 
+def _shrinks(item: Item, tokens: int, conversation: Conversation) -> bool:
+    """Return whether the placeholder that a new step would leave is shorter than the item."""
+    if item.kind == "tool_call":  # only the long strings of its input are replaced
+        return True
+    step = Step.model_validate({"name": "new", "do": "offload"})
+    wording = conversation.policy.wording(step, item.type, item.tool)
+    text = rendered_placeholder(wording, item, NO_FILE, conversation.facts)
+    return conversation.facts.length(text, "tokens") < tokens
+
+
 def _advice(largest: Item, tokens: int, conversation: Conversation) -> str:
     """Return what takes the largest item that stays, or helps, as the end of a sentence."""
     lineage = conversation.policy.types.lineage(largest.type)
@@ -476,8 +489,18 @@ def _advice(largest: Item, tokens: int, conversation: Conversation) -> str:
             "; no text may take its place: only a compaction takes it, or a drop, such as the step"
             f" `{{do: drop, select: {{{chosen}}}}}`"
         )
+    return _step_that_takes(largest, tokens, conversation)
+
+
+def _step_that_takes(largest: Item, tokens: int, conversation: Conversation) -> str:
+    """Return what offloads an item, or what its placeholder needs for that."""
+    if not _shrinks(largest, tokens, conversation):
+        return (
+            "; its placeholder would be no shorter: show less of it with `max_line_chars`, or with"
+            " a `head` or `tail` in `chars`"
+        )
     # Only results arrive, and what was read back is not offloaded then.
-    is_recalled = "recalled" in lineage
+    is_recalled = "recalled" in conversation.policy.types.lineage(largest.type)
     on = "on: arrival, " if largest.kind == "tool_result" and not is_recalled else ""
     recent = ", keep_recent: 0" if is_recalled else ""
     return (

@@ -56,6 +56,29 @@ def test_the_step_that_the_warning_names_takes_the_result(tmp_path: Path) -> Non
     assert result.offloaded_count == 1
 
 
+ON_ARRIVAL = "steps: [{name: a, on: arrival, do: offload, select: {types: [tool_result]}}]"
+
+
+@pytest.mark.parametrize("steps", [ON_ARRIVAL, "steps: []"])
+@pytest.mark.parametrize(
+    "shown", ["head: {lines: 20}", "tail: {lines: 1}", "head: {chars: 2000000}"]
+)
+def test_a_step_is_not_named_whose_placeholder_would_be_no_shorter(
+    shown: str, steps: str, tmp_path: Path
+) -> None:
+    key = shown.partition(":")[0]
+    placeholder = f"placeholder: {{text: '{{path}} {{{key}}}', LIMIT{shown}}}"
+    rules = f"items: {{tool_result: {{offload: true}}}}\n{placeholder}\n{steps}\n"
+    messages = session_of("x y z " * 200_000)
+    by = policy(rules.replace("LIMIT", ""))
+    (warning,) = session(tmp_path / "a", by).apply(messages).warnings
+    assert "its placeholder would be no shorter" in warning
+    assert "do: offload" not in warning
+    if "lines" in shown:  # what the warning advises helps
+        limited = rules.replace("LIMIT", "max_line_chars: 200, ").replace("steps: []", ON_ARRIVAL)
+        assert session(tmp_path / "b", policy(limited)).apply(messages).warnings == ()
+
+
 ONE_CALL = call("c0", "Write", {"content": LARGE})
 READ_BACK = call("c0", "read_offloaded", {"path": "a.md"})
 THINKING = {"type": "thinking", "thinking": LARGE, "signature": "s"}

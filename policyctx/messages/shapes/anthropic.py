@@ -51,6 +51,15 @@ class AnthropicShape(blocks.DictShape):
             return None
         return new
 
+    def stays(self, message: Message) -> bool:
+        """Return whether the message has the block of a compaction that the server made.
+
+        The server reads it in place of all that comes before. A block without content does nothing.
+        """
+        content = message.get("content")
+        found = content if message["role"] == "assistant" and isinstance(content, list) else ()
+        return any(map(_is_summary, found))
+
     def written(self, role: str, text: str) -> Message:
         """Return a message whose content is the text."""
         return {"role": role, "content": text}
@@ -117,3 +126,11 @@ def has_result_blocks(message: Message) -> bool:
     return not isinstance(content, str) and any(
         as_mapping(block).get("type") == "tool_result" for block in content or ()
     )
+
+
+def _is_summary(block: object) -> bool:
+    kind = block.get("type") if isinstance(block, Mapping) else getattr(block, "type", None)
+    if kind != "compaction":
+        return False
+    held = as_mapping(block)
+    return bool(held.get("content") or held.get("encrypted_content"))
