@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
 from policyctx.errors import required
@@ -32,7 +31,6 @@ def names_of_marks(text: str) -> list[str]:
     return _MARK.findall(text)
 
 
-@lru_cache(maxsize=1024)
 def linear_pattern(text: str) -> LinearPattern:
     """Compile a pattern; raises `ValueError` with what is wrong, and `MissingExtraError`."""
     try:

@@ -107,10 +107,10 @@ parallel calls stay together, so that more may stay than was asked for, never le
 not: each is emptied when it is old itself. Its call and its result stay in the list, so the list
 stays valid. `drop` and `compact` take pairs out of the list, and never split a batch.
 
-`messages` and `turns` are those of the whole list, so `per` means nothing there. With `of:
-candidates` only those turns count in which there is an item that is counted: `turns: 2` keeps what
-belongs to the newest two of them, however many turns without one came since. With
-`tokens: N` an item stays while the newer ones counted with it have fewer than N tokens, so the
+`messages`, `turns` and `replies` are those of the whole list, so `per` means nothing there. With
+`of: candidates` only those turns or replies count in which there is an item that is counted:
+`turns: 2` keeps what belongs to the newest two of them, however many turns without one came since.
+With `tokens: N` an item stays while the newer ones counted with it have fewer than N tokens, so the
 one that crosses the line stays. Each has its own size, also when a placeholder stands for it.""",
     "Placeholder": """\
 A string alone is the `text`. Its fields: `{path}` (absolute), `{relative_path}` (from the

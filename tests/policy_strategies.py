@@ -140,7 +140,7 @@ _KEEP = st.one_of(
             "per": per,
             **more,
         },
-        st.sampled_from(("items", "messages", "turns", "tokens")),
+        st.sampled_from(("items", "messages", "turns", "replies", "tokens")),
         _COUNT,
         st.sampled_from(("tool", "type", "all")),
         st.sampled_from(({}, {}, {"batches": "split"}, {"of": "candidates"})),

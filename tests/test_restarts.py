@@ -18,6 +18,7 @@ from policyctx.integrations.bedrock_shape import BedrockShape
 from policyctx.integrations.google_contents import GoogleShape
 from policyctx.messages.reading import items_of
 from policyctx.messages.shapes.built_in import Shapes
+from policyctx.messages.validity import new_problems
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.session import Session
 from tests.conversations import call, calls, chat_calls, chat_result, results
@@ -364,6 +365,98 @@ DROPPING = {
     "turns": "{name: old, do: drop, select: {types: [tool_result], unit: turn, keep_recent: 1}}",
     "on arrival": "{name: old, on: arrival, do: drop, select: {types: [tool_result]}}",
 }
+
+
+@in_all_shapes
+@pytest.mark.parametrize("late", ["result", "picture"])
+@pytest.mark.parametrize("form", ["own", "returned"])
+@pytest.mark.parametrize("taken", ["compacted", "dropped"])
+def test_a_late_result_at_the_end_does_not_wait_for_another_result(
+    taken: str, form: str, late: str, shape: str, tmp_path: Path
+) -> None:
+    """A list must not end with the call that waits, so the late result ends it."""
+    dropping = f"  - {DROPPING['results']}\n"
+    compiled = policy(
+        "items: {tool_result: {offload: true}}\nmin_chars: 0\nstore: {sync: never}\nsteps:\n"
+        + (dropping if taken == "dropped" else TRIM.replace("over: 2", "over: 6"))
+    )
+    live = opened(compiled, tmp_path, shape)
+    full = [*ROUNDS[shape](0), *ROUNDS[shape](1), ROUNDS[shape](2)[0]]
+    before = list(live.apply(list(full)).messages)
+    given = [*(full if form == "own" else before), call_alone(shape, 3)]
+    given.append(late_result(shape, 0) if late == "result" else late_picture(shape, 0))
+    for more in ((), ROUNDS[shape](3)[-1:]):
+        given += more
+        result = live.apply(list(given))
+        assert not new_problems(given, result.messages, shapes=Shapes(HOSTS.get(shape, ())))
+        assert "Result of the call c0:" in str(result.messages)
+        assert left_of(live, given, shape) == list(result.messages)
+
+
+@in_all_shapes
+@pytest.mark.parametrize("late", ["result", "picture"])
+def test_a_compaction_of_a_late_result_of_a_dropped_call_applies_again_after_a_restart(
+    late: str, shape: str, tmp_path: Path
+) -> None:
+    """The caller sends its own list, in which the call is there; the summary replaced a text."""
+    compiled = policy(
+        "items: {tool_result: {offload: true}}\nmin_chars: 0\nstore: {sync: never}\nsteps:\n"
+        f"  - {DROPPING['results']}\n"
+        + TRIM.replace("since_last: {messages: {over: 2}}", "messages: {over: 6}")
+    )
+    live, full, compactions = opened(compiled, tmp_path, shape), list[Any](), 0
+    found = late_result(shape, 0) if late == "result" else late_picture(shape, 0)
+    for more in (*map(ROUNDS[shape], range(2)), [found], *map(ROUNDS[shape], range(2, 6))):
+        full += more
+        compactions += live.apply(list(full)).compacted
+        left_of(live, full, shape)
+    assert compactions
+
+
+@in_all_shapes
+def test_a_compaction_of_another_branch_takes_no_words_of_a_list(
+    shape: str, tmp_path: Path
+) -> None:
+    """The caller edits the first question and goes on; later questions are dropped there."""
+    compiled = policy(
+        "items: {user_message: {offload: true}}\nmin_chars: 0\nstore: {sync: never}\nsteps:\n"
+        f"  - {EDITS['dropped questions'].replace('edit,', 'edit, when: {turns: {over: 3}},')}\n"
+        + TRIM.replace("since_last: {messages: {over: 2}}", "messages: {over: 14}")
+    )
+    live = opened(compiled, tmp_path, shape)
+    rounds = [one for i in range(3) for one in ROUNDS[shape](i)]
+    live.apply(list(rounds))
+    assert live.compact(list(rounds)).compacted
+    given, compactions = [ROUNDS[shape](9)[0], *rounds[1:-2]], 0
+    for i in range(3, 8):
+        for more in ROUNDS[shape](i):
+            given.append(more)
+            compactions += live.apply(list(given)).compacted
+            left_before_decisions(live, given, shape)
+    assert compactions
+
+
+@in_all_shapes
+@pytest.mark.parametrize("place", ["first", "alone", "behind a call", "before a call"])
+def test_a_dropped_late_result_is_back_where_only_the_assistant_is_beside_it(
+    place: str, shape: str, tmp_path: Path
+) -> None:
+    compiled = policy(
+        "items: {tool_result: {offload: true}}\nmin_chars: 0\nstore: {sync: never}\n"
+        f"steps: [{DROPPING['results']}]\n"
+    )
+    live, late = opened(compiled, tmp_path, shape), late_result(shape, 0)
+    result = live.apply([*ROUNDS[shape](0), late, *ROUNDS[shape](1), *ROUNDS[shape](2)])
+    assert "late 0" not in str(result.messages)
+    given = {
+        "first": [late, reply(shape, "so"), *ROUNDS[shape](3)],
+        "alone": [late],
+        "behind a call": [ROUNDS[shape](3)[0], call_alone(shape, 4), late],
+        "before a call": [late, call_alone(shape, 4)],
+    }[place]
+    result = live.apply(list(given))
+    assert not new_problems(given, result.messages, shapes=Shapes(HOSTS.get(shape, ())))
+    assert left_of(live, given, shape) == list(result.messages)
 
 
 @in_all_shapes

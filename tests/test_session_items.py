@@ -122,7 +122,7 @@ def test_the_example_of_the_docs_prints_the_offloaded_item(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
-    page = (Path(__file__).parents[1] / "docs/store.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[1] / "docs/agent-options.md").read_text(encoding="utf-8")
     section = page.partition("## The preset context-filesystem")[2]
     example = section.partition("```python\n")[2].partition("```")[0]
     texts = ["one " * 200, "two " * 200, "three " * 200]

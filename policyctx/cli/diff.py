@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from policyctx.cli import output
-from policyctx.cli.net_output import net_dollars
 from policyctx.cli.progress import gathered, interruptible, replay_policy, tell
 from policyctx.cli.replay import Agents, Jobs, Prices, Recordings, Scheduler, Since, recording_files
-from policyctx.cli.replay_output import outcome_report, unknown
+from policyctx.cli.replay_output import net_dollars, outcome_report, unknown
 from policyctx.errors import visible
 from policyctx.replay.cluster import executor
 from policyctx.replay.diff import Compared, Difference, ItemFate, compared

@@ -31,7 +31,7 @@ from policyctx.integrations.host_sessions import (
     usage_in,
     watch,
 )
-from policyctx.messages.apis import HELD, MESSAGES
+from policyctx.messages.asked import HELD, MESSAGES
 from policyctx.session import Session
 from policyctx.tokens.usage import Usage, usage_of
 

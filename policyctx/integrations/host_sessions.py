@@ -34,8 +34,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 from policyctx.definitions.items import HostObject, Message
 from policyctx.definitions.names import is_url
 from policyctx.errors import InputError, UsageError
-from policyctx.messages.apis import Api
-from policyctx.messages.asked import Asked, is_alike
+from policyctx.messages.asked import Api, Asked, is_alike
 from policyctx.messages.markers import MARKER
 from policyctx.messages.shapes.shape import Shape
 from policyctx.paths import safe_part

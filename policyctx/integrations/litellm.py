@@ -22,7 +22,7 @@ from typing import Any, TypeAlias
 from policyctx.definitions.items import HostObject, SessionOption
 from policyctx.errors import required
 from policyctx.integrations.host_sessions import HostSessions, PolicyLike, Recent, Turn
-from policyctx.messages.apis import CHAT, MESSAGES, RESPONSES
+from policyctx.messages.asked import CHAT, MESSAGES, RESPONSES
 from policyctx.session import Session
 
 with required(

@@ -30,7 +30,7 @@ from policyctx.integrations.host_sessions import (
     usage_in,
     watch,
 )
-from policyctx.messages.apis import CHAT, HELD, RESPONSES, Api
+from policyctx.messages.asked import CHAT, HELD, RESPONSES, Api
 from policyctx.session import Session
 
 with required("the wrapper for OpenAI's SDK", "openai", needs="openai>=2.2", extra="openai"):

@@ -79,6 +79,7 @@ _RECENCY = {
     "turns": "in the {nth} newest turn, {kept:,} kept",
     "replies": "in the {nth} newest reply, {kept:,} kept",
     "turns of candidates": "in the {nth} newest turn with one of {among}, {kept:,} kept",
+    "replies of candidates": "in the {nth} newest reply with one of {among}, {kept:,} kept",
     "tokens": "{newer:,} newer tokens of {among}, {kept:,} kept",
 }
 

@@ -1,8 +1,9 @@
 """Recency: which candidates of a step `keep_recent` counts among the newest.
 
 Every candidate has a mark on a scale that only grows: its number among those counted together, its
-message, its turn, the number of its turn among those with a candidate, the replies up to it, or
-the tokens. It is recent while fewer than `kept` lie between its mark and the end of the scale.
+message, its turn, the replies up to it, the number of its turn or reply among those with a
+candidate, or the tokens. It is recent while fewer than `kept` lie between its mark and the end of
+the scale.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from policyctx.policy.lookup import RulePath
 from policyctx.policy.models import KeepRecent, Step
 
 Shape: TypeAlias = Literal["items", "messages", "turns", "replies", "tokens"]
+# What `of: candidates` counts only where an item is counted.
+_WITH_ITEMS = frozenset({"turns", "replies"})
 
 
 class RecentGroup:
@@ -33,7 +36,7 @@ class RecentGroup:
 
     def __init__(self, step: Step, keep: KeepRecent, rule: RulePath, kept: int, among: str) -> None:
         self.shape = shape_of(keep)
-        self.counts_turns_with_candidates = self.shape == "turns" and keep.of == "candidates"
+        self.counts_those_with_candidates = keep.of == "candidates" and self.shape in _WITH_ITEMS
         self.rule = rule
         self.kept = kept
         self.among = among
@@ -43,7 +46,7 @@ class RecentGroup:
         self.splits_batches = splits and step.action.leaves_placeholder
         self._positions: list[int] = []
         self._marks: list[int] = []
-        self._newest_turn: int | None = None
+        self._newest: int | None = None  # the newest turn or reply with a candidate
         self._aged = 0
 
     def add(self, position: int, item: Item, tokens: int, replies: int) -> None:
@@ -52,13 +55,17 @@ class RecentGroup:
         `replies` is the number of the model's replies up to the item.
         """
         last = self._marks[-1] if self._marks else 0
-        turn = item.turn
-        if self.counts_turns_with_candidates:
-            turn = last + (item.turn != self._newest_turn)
-            self._newest_turn = item.turn
-        marks = {"items": last + 1, "messages": item.message, "turns": turn, "replies": replies}
+        marks = {
+            "items": last + 1,
+            "messages": item.message,
+            "turns": item.turn,
+            "replies": replies,
+        }
+        mark = marks.get(self.shape, last + tokens)
+        if self.counts_those_with_candidates:
+            mark, self._newest = last + (mark != self._newest), mark
         self._positions.append(position)
-        self._marks.append(marks.get(self.shape, last + tokens))
+        self._marks.append(mark)
 
     def aged(self, at: Checkpoint) -> Iterator[int]:
         """Yield each candidate once, as soon as it is no longer recent."""
@@ -82,16 +89,14 @@ class RecentGroup:
         """Return a distance as the values of a reason."""
         counted = "newer" if self.shape == "tokens" else "rank"
         number = distance if self.shape == "tokens" else distance + 1
-        of = {"of": "candidates"} if self.counts_turns_with_candidates else {}
+        of = {"of": "candidates"} if self.counts_those_with_candidates else {}
         return {"shape": self.shape, counted: number, "among": self.among, "kept": self.kept, **of}
 
     def _end(self, counted: int, at: Checkpoint) -> int:
         if self.shape == "messages":
             return at.messages - 1
-        if self.shape == "turns" and not self.counts_turns_with_candidates:
-            return at.turns
-        if self.shape == "replies":
-            return at.replies
+        if self.shape in _WITH_ITEMS and not self.counts_those_with_candidates:
+            return at.turns if self.shape == "turns" else at.replies
         return self._marks[counted - 1] if counted else 0
 
 
@@ -131,7 +136,7 @@ class Recency:
             self._groups[key] = group
         counts_tokens = group.shape == "tokens"
         tokens = self._in.own_tokens(position) if counts_tokens else 0
-        group.add(position, item, tokens, bisect_right(self._in.reading.reply_starts, item.message))
+        group.add(position, item, tokens, self._replies(item))
         self._group_of[position] = group
         if item.call_message is not None:
             self._batches[item.call_message][group].append(position)
@@ -148,10 +153,16 @@ class Recency:
         return group is not None and group.distance(position, at) < group.kept
 
     def is_recent_by_candidates(self, position: int, at: Checkpoint) -> bool:
-        """Return whether a recent candidate is too old if every turn of the list counts."""
-        group, turn = self._group_of.get(position), self._in.items[position].turn
-        counts = group is not None and group.counts_turns_with_candidates
-        return counts and group is not None and at.turns - turn >= group.kept
+        """Return whether a recent candidate is too old if all turns or replies count."""
+        group, item = self._group_of.get(position), self._in.items[position]
+        if group is None or not group.counts_those_with_candidates:
+            return False
+        newer = at.turns - item.turn if group.shape == "turns" else at.replies - self._replies(item)
+        return newer >= group.kept
+
+    def _replies(self, item: Item) -> int:
+        """Return the number of the model's replies up to an item."""
+        return bisect_right(self._in.reading.reply_starts, item.message)
 
     def recent_in_batch(self, position: int, at: Checkpoint, fate_of: FateOf) -> int | None:
         """Return a recent candidate that holds this item, with which it was called together.

@@ -23,7 +23,7 @@ from policyctx.definitions.names import (
 )
 from policyctx.errors import Diagnostic
 from policyctx.policy import reach
-from policyctx.policy.diagnosing import hint, not_one_of, word
+from policyctx.policy.diagnosing import called_alike, hint, not_one_of, word
 from policyctx.policy.lookup import RulePath
 from policyctx.policy.models import ItemRule, Policy, Section, Step
 from policyctx.policy.models.compaction import Summary
@@ -268,9 +268,7 @@ def _wrong_steps(steps: list[Node]) -> Iterator[Diagnostic]:
     for i, step in enumerate(steps):
         name, action = step.said("name"), action_of(step)
         if isinstance(name, str) and name in seen:
-            node = step.value["name"]
-            help_ = f"the first is at {seen[name].place.seen_from(node.place)}"
-            yield Diagnostic(node.place, "PC107", f"two steps are called {word(node)}", help_)
+            yield called_alike(step.value["name"], seen[name])
         elif isinstance(name, str):
             seen[name] = step.value["name"]
         if action is not None:
@@ -372,7 +370,7 @@ def _wrong_tails(root: Node) -> Iterator[Diagnostic]:
             of = node.child("of")
             if of is not None and of.value == "candidates":
                 sentence = "`of: candidates` is not for `compact`, which takes whole messages"
-                yield Diagnostic(of.place, "PC107", sentence, "remove it: all turns count")
+                yield Diagnostic(of.place, "PC107", sentence, "remove it: all of them count")
 
 
 def _split_batches(recency: Node | None, by: str) -> Iterator[Diagnostic]:

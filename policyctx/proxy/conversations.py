@@ -18,8 +18,7 @@ from typing import Any
 
 from policyctx.definitions.items import Message
 from policyctx.errors import PolicyctxError
-from policyctx.messages.apis import Api
-from policyctx.messages.asked import is_alike
+from policyctx.messages.asked import Api, is_alike
 from policyctx.messages.markers import bare
 from policyctx.messages.shapes.built_in import BUILT_IN
 from policyctx.proxy.bodies import Body, ListWriter, same_beginning, shared_messages

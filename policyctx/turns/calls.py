@@ -36,7 +36,7 @@ from policyctx.tokens.refusals import refusal_of
 from policyctx.tokens.usage import Usage
 from policyctx.turns.breakpoints import Placing
 from policyctx.turns.compacting import Compacting, NotCompacted
-from policyctx.turns.effects import BeforeCompaction, Holds, Remember, Save, Turn
+from policyctx.turns.effects import BeforeCompaction, Holds, Record, Remember, Save, Turn
 from policyctx.turns.knowledge import Knowledge
 from policyctx.turns.known_list import KnownList
 from policyctx.turns.memory import Memory
@@ -192,7 +192,10 @@ class Calls:
         facts = self._knowledge.facts(memory, request)
         planned = known.planner.plan(facts, moments=moments, comes_back=known.comes_back)
         placing = memory.placing_of(known, request)
-        known, result = yield from self._done(planned, known, messages, memory, request)
+        beside = [memory.usage_record()] if is_settled and self._knowledge.keeps_state else []
+        result = yield from _carried_out(planned, known, on_invalid=self._on_invalid, beside=beside)
+        written = beside if result.plan.new else []
+        known, result = yield from self._done(result, known, messages, memory, request)
         placed = placing if isinstance(placing, Breakpoints) else Breakpoints()
         result = replace(result, breakpoints=placed)
         if isinstance(placing, Placing):
@@ -214,11 +217,14 @@ class Calls:
         known.conversation.sent = known.conversation.reading.message_count
         memory.called_at = self._knowledge.clock()
         memory.send(known.conversation, facts)
-        if is_settled and self._knowledge.keeps_state and memory.has_decided:
-            yield from note(memory.usage_record())
-        if self._knowledge.keeps_state and self._policy.asks_for_time and memory.has_decided:
+        if self._knowledge.keeps_state and memory.has_decided:
             # A session that has decided nothing leaves nothing on the disk.
-            yield from note(memory.call_record())
+            notes = [memory.usage_record()] if is_settled else []
+            if notes == written:
+                notes = []
+            if self._policy.asks_for_time:
+                notes.append(memory.call_record())
+            yield from note(*notes)
         if self._expects_usage:
             log_blindness(memory, self._policy, self._knowledge.session_id)
         return (yield from self._with_warnings(result, warnings, memory))
@@ -245,7 +251,8 @@ class Calls:
             self._summarizer_for(self._policy.compaction(step).summary.by), _ASKING_NOBODY
         ):
             warnings = (*warnings, "no model makes the summary, so the instructions have no effect")
-        known, result = yield from self._done(planned, known, entered.messages, memory, request)
+        result = yield from _carried_out(planned, known, on_invalid=self._on_invalid)
+        known, result = yield from self._done(result, known, entered.messages, memory, request)
         if (why := result.plan.outcomes[-1].stopped) is not None and why.code == "not_saved":
             # A turn by itself tells once that nothing can be written.
             warnings = (*warnings, f"not compacted: {why.sentence}")
@@ -280,14 +287,13 @@ class Calls:
 
     def _done(
         self,
-        planned: Plan,
+        result: Result,
         known: KnownList,
         messages: Sequence[Message],
         memory: Memory,
         request: Request,
     ) -> Turn[tuple[KnownList, Result]]:
-        """Carry out a plan with its compaction; return the result, and the list that it leaves."""
-        result = yield from _carried_out(planned, known, on_invalid=self._on_invalid)
+        """Make the compaction of a plan; return the result, and the list that it leaves."""
         if (replacing := result.plan.compaction) is not None:
             known, result = yield from self._compact(
                 known, result, replacing, messages, memory, request=request
@@ -409,10 +415,15 @@ def _traced(result: Result, entered: Entered) -> Result:
 
 
 def _carried_out(
-    planned: Plan, known: KnownList, *, on_invalid: Literal["raise", "keep"]
+    planned: Plan,
+    known: KnownList,
+    *,
+    on_invalid: Literal["raise", "keep"],
+    beside: Sequence[Record] = (),
 ) -> Turn[Result]:
     """Carry out a plan for the known list, and return the result for the list that was read last.
 
+    The records `beside` are written with the plan's decisions, if it has any.
     Raises `InvalidResultError` under `on_invalid` of `raise`, and `StoreError` under
     `on_failure: raise` of the store's settings; nothing is decided then.
     """
@@ -440,12 +451,16 @@ def _carried_out(
         output, sources = known.applied(changes)
         return Result(output, planned, tuple(warnings), source_ranges=sources)
     if planned.new or planned.judged:
-        planned, changes = yield from _adopted(planned, known, changes, settings)
+        planned, changes = yield from _adopted(planned, known, changes, settings, beside)
     return Result(known.apply(changes), planned, tuple(warnings), source_ranges=known.sources)
 
 
 def _adopted(
-    planned: Plan, known: KnownList, changes: Mapping[int, Message | None], settings: Store
+    planned: Plan,
+    known: KnownList,
+    changes: Mapping[int, Message | None],
+    settings: Store,
+    beside: Sequence[Record],
 ) -> Turn[tuple[Plan, Mapping[int, Message | None]]]:
     """Keep the decisions of a plan in the store, and move the ledger on."""
     entries = known.entries(planned, changes)
@@ -453,7 +468,7 @@ def _adopted(
         try:
             marks = known.conversation.marks.after(planned.new)
             records = [entry.record() for entry in entries] + [mark.record() for mark in marks]
-            yield from Remember(tuple(records)).ask()
+            yield from Remember((*records, *beside)).ask()
         except StoreError as error:
             planned = _unsaved(planned, error, settings)
             changes = known.edited(planned)

@@ -9,7 +9,7 @@ continue a reply: that call comes back, or the result becomes a text of the user
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, groupby, pairwise
 
@@ -21,7 +21,7 @@ from policyctx.messages.editing import Edit, edited_message
 from policyctx.messages.markers import markers_of
 from policyctx.messages.reading import Reading, items_of
 from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
-from policyctx.messages.shapes.shape import call_keys, head_of
+from policyctx.messages.shapes.shape import SYSTEM_ROLES, call_keys, head_of
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.identities import Identities
 from policyctx.planning.ledger import ItemKey, Ledger, Trace
@@ -56,7 +56,7 @@ class Replacements:
     """How many calls have no answer in the list that was seen last, by the key of each call that is
     there; None if that is not known yet."""
     _used: set[int] = field(default_factory=set)
-    """The indices of those that were applied to the list seen last."""
+    """The indices of those that were applied to the list seen last, or before it was given."""
     _shorter: dict[int, int] = field(default_factory=dict)
     """By how much the compactions before each one changed the length of the list; by index."""
     _away: frozenset[ItemKey] = frozenset()
@@ -98,22 +98,22 @@ class Replacements:
         Those of a compaction that was applied to it are gone, and those of which it came with the
         summary or a later one. A list that has items of another compaction ends before that, or is
         another branch than the one that was compacted, so that all are there that it reaches. If it
-        has none of them, they may still follow.
+        has none of them that was decided on, they may still follow, except for words that it has.
         """
-        came = self._came_with(self._given)
-        sure = [i < came or i in self._used for i in range(len(self.made))]
+        sure = [i in self._used for i in range(len(self.made))]
         if all(sure):
             return (self.gone | self._away) - self.back, False
         try:
             items = map(ledger.as_decided, items_of(messages, self.shapes))
         except MessagesError:  # raised again, with its place in the whole list, when it is read
             return self.gone, True
-        there = {(one.kind, one.tool_use_id, content_hash(one.identity)) for one in items}
+        there = Counter((one.kind, one.tool_use_id, content_hash(one.identity)) for one in items)
         gone = (
             key
             for one, is_sure in zip(self.made, sure, strict=True)
-            if is_sure or there.isdisjoint(key[:3] for key in one.gone if key in ledger.entries)
+            if is_sure or not any(there[key[:3]] for key in one.gone if key in ledger.entries)
             for key in one.gone
+            if is_sure or there[key[:3]] <= key.occurrence
         )
         return self._away.union(gone) - self.back, True
 
@@ -211,14 +211,13 @@ class Replacements:
         return Replaced(messages, sources, last.places)
 
     def _applied(self, messages: list[Message], ledger: Ledger, policy: OffloadPolicy) -> Replaced:
-        self._is_open, self._used = False, set()
+        self._is_open, self._used = False, set(range(self._came_with(messages)))
         replaced = Replaced(messages, whole(len(messages)))
         if not self.made:
             return self._paired(replaced, messages, ledger)
         try:
             gone = taken_out(messages, ledger, policy, self.gone, self.shapes)
-            came = self.made[: self._came_with(messages)]
-            gone = gone.union(*(one.gone for one in came))
+            gone = gone.union(*(self.made[i].gone for i in self._used))
             reading, identities = identified(messages, ledger, policy, gone, self.shapes)
         except MessagesError:  # raised again, with its place in the whole list, when it is read
             return replaced
@@ -366,12 +365,43 @@ class Replacements:
         rejects the result alone. In the caller's own list, it is the second result of the call:
         both would be back. Such a message follows the results beside it, which belong to calls.
         What an earlier decision left of a result is its text, and nothing if it was dropped. A
-        result with media stays where its shape cannot write them.
+        result with media stays where its shape cannot write them. While a call behind such a
+        result waits for its own, the message waits too.
+
+        Nothing waits, and what was dropped is back, where the list would begin or end with a
+        message of the assistant otherwise, and did not before.
         """
         if not self._late(reading, replaced, ledger):
             return replaced
+        given = replaced
         replaced, reading = self._as_left(replaced, reading, ledger)
-        late = self._late_results(replaced, reading, ledger)
+        for is_whole in (False, True):
+            late = self._late_results(replaced, reading, ledger, is_whole=is_whole)
+            found = self._told(replaced, reading, late, waits=not is_whole)
+            edges = zip(self._edges(found.messages), self._edges(given.messages), strict=True)
+            if not any(now and not before for now, before in edges):
+                break
+        return found
+
+    def _edges(self, messages: Sequence[Message]) -> tuple[bool, bool]:
+        """Return whether a provider rejects the first and the last message for its role."""
+        shaped = [*map(self.shapes.shaped, messages)]
+        said = [one for one in shaped if one.shape.role(one.message) not in SYSTEM_ROLES]
+        if not said:
+            return True, True
+        first, last = (one.shape.role(one.message) == "assistant" for one in (said[0], said[-1]))
+        last = last and not said[-1].shape.stays(said[-1].message)
+        return first and not said[0].shape.splits_replies, last
+
+    def _told(
+        self,
+        replaced: Replaced,
+        reading: Reading,
+        late: Mapping[int, Sequence[tuple[Item, str | list[Message]]]],
+        *,
+        waits: bool,
+    ) -> Replaced:
+        """Return the list with what is said of late results; at its end it `waits` for calls."""
         found: list[tuple[range | None, Message]] = []
         places, said, beside, first = dict[int, Places](), list[str | list[Message]](), None, 0
         for i, source in enumerate(indices(replaced.sources)):
@@ -389,7 +419,7 @@ class Replacements:
                 if i in late or i in replaced.places:
                     places[len(found) - 1] = {} if i in late else replaced.places[i]
         self._is_open |= bool(said)
-        if said and reading.pending is None:
+        if said and not (waits and reading.pending is not None):
             found += ((None, one) for one in self._said(said, beside))
         return Replaced([one for _, one in found], joined(one for one, _ in found), places)
 
@@ -413,11 +443,12 @@ class Replacements:
         return replace(replaced, messages=messages), Reading(self.shapes, messages)
 
     def _late_results(
-        self, replaced: Replaced, reading: Reading, ledger: Ledger
+        self, replaced: Replaced, reading: Reading, ledger: Ledger, *, is_whole: bool
     ) -> dict[int, list[tuple[Item, str | list[Message]]]]:
         """Return the results without a call by message, each with what is said of it.
 
-        That is a text, empty for one that was dropped, or a message with its media.
+        That is a text, empty for one that was dropped unless it `is_whole`, or a message with its
+        media.
         """
         late: dict[int, list[tuple[Item, str | list[Message]]]] = {}
         decided = self._identities(reading, ledger)
@@ -425,7 +456,8 @@ class Replacements:
             item, entry = reading.items[i], decided.entry(i)
             head = f"{RESULT_OF}{item.tool_use_id}:"
             left: str | list[Message]
-            if entry is not None:
+            is_dropped = entry is not None and entry.placeholder is None
+            if entry is not None and not (is_whole and is_dropped):
                 left = "" if entry.placeholder is None else f"{head}\n{entry.placeholder}"
             elif item.takes_text and not item.media:
                 left = f"{head}\n{item.text}"
@@ -462,7 +494,8 @@ class Replacements:
         return sorted([*lone, *gone])
 
     def _identities(self, reading: Reading, ledger: Ledger) -> Identities:
-        return Identities([*map(ledger.as_decided, reading.items)], ledger, self.gone)
+        gone = frozenset[ItemKey]().union(*(self.made[i].gone for i in self._used))
+        return Identities([*map(ledger.as_decided, reading.items)], ledger, gone)
 
     def _said(self, said: Sequence[str | list[Message]], beside: Message) -> Iterator[Message]:
         """Yield the messages of the user that say this: texts that follow each other are one."""

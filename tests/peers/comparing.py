@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeAlias
 
 from policyctx import Session
 from policyctx.messages.shapes.shape import Shape
-from policyctx.policy.loading import parsed_policy
+from policyctx.policy.loading import load_policy, parsed_policy
 from policyctx.policy.models import Policy
 from policyctx.policy.sources import PolicySource, policy_source
 from tests.peers.said import Conversation, Plain, Said
@@ -102,6 +102,11 @@ class Ours:
         **options: Any,
     ) -> None:
         shapes = [shape] if shape else []
+        # Nothing outlives a comparison, so that no file need be flushed.
+        given = load_policy(policy) if isinstance(policy, str) else policy
+        policy = given.model_copy(
+            update={"store": given.store.model_copy(update={"sync": "never"})}
+        )
         self._session = Session(
             policy, root=root, session_id="s", shapes=shapes, expects_usage=False, **options
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -71,6 +72,7 @@ class Conversation:
             yield seen, len(self.messages)
 
 
+@cache
 def conversations(folders: Sequence[str] = FOLDERS) -> list[Conversation]:
     """Return the conversations of the recordings in these folders that have some model calls."""
     paths = [path for folder in folders for path in sorted((TRACES / folder).glob("*"))]

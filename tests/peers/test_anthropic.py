@@ -22,6 +22,12 @@ import pytest
 
 from tests.peers import anthropic_messages
 from tests.peers.comparing import Ours, changed, tally
+from tests.peers.options import (
+    Setting,
+    assert_all_are_compared,
+    assert_equal_as_the_page_says,
+    settings,
+)
 from tests.peers.said import SHELLS, conversations
 
 CLEARED = "[Old tool result cleared; make the call again if you need it]"
@@ -62,6 +68,46 @@ class Server:
 USES = "tokens: {over: 100000}", "items: {types: [tool_call], over: 10}"
 INPUTS = "batches: split}}", 'batches: split}, with_input: {tools: "*", leave: empty}}'
 EXCLUDED = "batches: split}}", f"batches: split}}, except_tools: {SHELLS}}}"
+POLICY = "anthropic-context-management"
+SETTINGS = [
+    *settings(
+        POLICY,
+        "trigger",
+        lambda uses: Server(trigger=uses),
+        lambda uses: {USES[0]: f"items: {{types: [tool_call], over: {uses}}}"},
+        (4, 17, 40),
+    ),
+    *settings(
+        POLICY,
+        "keep",
+        lambda kept: Server(trigger=10, keep=kept),
+        lambda kept: dict([USES, ("items: 3", f"items: {kept}")]),
+        (0, 2, 9),
+    ),
+    *settings(
+        POLICY,
+        "exclude_tools",
+        lambda tool: Server(trigger=10, exclude_tools=[tool]),
+        lambda tool: dict([USES, (EXCLUDED[0], f"batches: split}}, except_tools: [{tool}]}}")]),
+        ("Bash", "Read", "Edit"),
+    ),
+    *settings(
+        POLICY,
+        "clear_tool_inputs",
+        lambda kept: Server(trigger=10, keep=kept, clear_tool_inputs=True),
+        lambda kept: dict([USES, INPUTS, ("items: 3", f"items: {kept}")]),
+        (0, 3, 9),
+    ),
+]
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=str)
+def test_a_setting_is_equal_as_the_page_says(setting: Setting, tmp_path: Path) -> None:
+    assert_equal_as_the_page_says(setting, anthropic_messages, tmp_path)
+
+
+def test_the_page_has_just_these_options() -> None:
+    assert_all_are_compared(SETTINGS)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,57 @@ import pytest
 from tests.peers import openai_items
 from tests.peers.comparing import Ours, changed, tally
 from tests.peers.openai_side import Trimming
+from tests.peers.options import (
+    Setting,
+    assert_all_are_compared,
+    assert_equal_as_the_page_says,
+    settings,
+)
 from tests.peers.said import SHELLS, conversations
+
+POLICY = "openai-agents-trimmer"
+SETTINGS = [
+    *settings(
+        POLICY,
+        "recent_turns",
+        lambda turns: Trimming(recent_turns=turns),
+        lambda turns: {"turns: 2": f"turns: {turns}"},
+        (1, 3, 5),
+    ),
+    *settings(
+        POLICY,
+        "max_output_chars",
+        lambda most: Trimming(max_output_chars=most),
+        lambda most: {"min_chars: 501": f"min_chars: {most + 1}"},
+        (300, 1500, 8000),
+    ),
+    *settings(
+        POLICY,
+        "preview_chars",
+        lambda shown: Trimming(preview_chars=shown),
+        lambda shown: {
+            "{chars: 200}": f"{{chars: {shown}}}",
+            "200 char preview": f"{shown} char preview",
+        },
+        (20, 333, 480),
+    ),
+    *settings(
+        POLICY,
+        "trimmable_tools",
+        lambda tool: Trimming(trimmable_tools=[tool]),
+        lambda tool: {"min_chars: 501": f"min_chars: 501, tools: [{tool}]"},
+        ("Bash", "Read", "Edit"),
+    ),
+]
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=str)
+def test_a_setting_is_equal_as_the_page_says(setting: Setting, tmp_path: Path) -> None:
+    assert_equal_as_the_page_says(setting, openai_items, tmp_path)
+
+
+def test_the_page_has_just_these_options() -> None:
+    assert_all_are_compared(SETTINGS)
 
 
 @pytest.mark.parametrize(

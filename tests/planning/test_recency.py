@@ -125,6 +125,24 @@ def test_turns_without_a_candidate_do_not_count_on_demand(counted: str, gone: li
     assert taken(keeping(counted), messages) == gone
 
 
+@pytest.mark.parametrize(
+    ("counted", "gone"),
+    [
+        ("{replies: 1}", ["c0", "d0", "d1"]),
+        ("{replies: 2}", ["c0"]),
+        ("{replies: 1, of: candidates, per: all}", ["c0"]),
+        ("{replies: 2, of: candidates, per: all}", []),
+        ("{replies: 0, of: candidates}", ["c0", "d0", "d1"]),
+        ("{replies: 1, of: candidates}", ["c0"]),
+    ],
+)
+def test_replies_without_a_candidate_do_not_count_on_demand(counted: str, gone: list[str]) -> None:
+    both = [calls(("d0", "Bash"), ("d1", "Read")), results(("d0", LARGE), ("d1", LARGE))]
+    said = {"role": "assistant", "content": "done"}
+    messages = [*session_of(LARGE), *both, said, user("thanks")]
+    assert taken(keeping(counted), messages) == gone
+
+
 def test_a_kept_item_names_its_turn_among_those_with_a_candidate() -> None:
     messages = [*session_of(LARGE), user("thanks"), user("thanks again")]
     [decision] = planned(keeping("{turns: 1, of: candidates}"), messages).decisions[-1:]

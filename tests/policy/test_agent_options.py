@@ -38,8 +38,8 @@ def test_without_offloading_what_is_ephemeral_is_cleared_and_no_other_item_leave
     assert names(changed("coding-agent", offload_enabled=False)) == ["summarise"]
 
 
-def test_without_offloading_the_steps_are_those_that_the_page_of_the_store_writes() -> None:
-    page = (PAGE.parent / "store.md").read_text(encoding="utf-8")
+def test_without_offloading_the_steps_are_those_that_the_page_writes() -> None:
+    page = PAGE.read_text(encoding="utf-8")
     [row] = re.findall(r"^\| `offload_enabled=False` \| `(.+)` \|$", page, re.MULTILINE)
     written = policy(f"extends: context-filesystem\n{row}\n")
     assert written.all_steps == changed("context-filesystem", offload_enabled=False).all_steps

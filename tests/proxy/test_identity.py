@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyctx.messages.apis import api_of, upstream_of
+from policyctx.messages.asked import api_of, upstream_of
 from policyctx.proxy.conversations import (
     Identity,
     beginning_of,

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from policyctx.definitions.tokenizers import TOKENIZERS, Counting
-from policyctx.messages.apis import api_of
+from policyctx.messages.asked import api_of
 from policyctx.proxy.conversations import Registry
 from policyctx.proxy.history import End, saved_end
 from policyctx.proxy.policies import Policies

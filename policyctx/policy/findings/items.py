@@ -455,10 +455,11 @@ def groups_without_effect(checked: reach.Checked) -> Iterator[Diagnostic]:
             continue
         given = {key for key in KeepRecent.model_fields if node.said(key) is not None}
         shape = next(iter(given & {"messages", "turns", "replies"}), None)
-        if "of" in given and "turns" not in given:
-            sentence = "`of` does nothing: only `turns` may be those of the candidates"
-            yield checked.warning("PC319", (*path, "of"), sentence, "count `turns`, or remove it")
-        is_grouped = shape == "turns" and node.said("of") == "candidates"
+        if "of" in given and not given & {"turns", "replies"}:
+            sentence = "`of` does nothing: only turns and replies may be those of the candidates"
+            hint = "count `turns` or `replies`, or remove it"
+            yield checked.warning("PC319", (*path, "of"), sentence, hint)
+        is_grouped = shape in {"turns", "replies"} and node.said("of") == "candidates"
         if shape is not None and not is_grouped and "per" in given:
             sentence = f"`per` does nothing: the {shape} counted are those of the whole list"
             hint = "count `items` or `tokens`, or remove it"

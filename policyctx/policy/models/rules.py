@@ -165,13 +165,13 @@ class KeepRecent(Section):
     """This many of the newest replies of the model stay whole: their thinking, their calls, and the
     results of these calls."""
     of: Literal["all", "candidates"] = "all"
-    """For `turns`: `all` are those of the whole list, `candidates` those with an item that is
-    counted here."""
+    """For `turns` and `replies`: `all` are those of the whole list, `candidates` those with an item
+    that is counted here."""
     tokens: Amount | None = None
     """The newest items of so many tokens together stay; the one that crosses the line does."""
     per: Literal["tool", "type", "all"] = "tool"
     """Counted within each tool, each item type, or all that the step selects; for `items`,
-    `tokens` and `turns` of candidates."""
+    `tokens`, and `turns` or `replies` of candidates."""
     batches: Literal["whole", "split"] | None = None
     """`whole`: what belongs to parallel calls stays while one of them is recent. `split`: each
     stays or leaves by itself; for steps that leave a placeholder. Default: `split` in a step with

@@ -137,7 +137,7 @@ function missedList(report) {
   const items = report.answer.missed.map((one) => {
     const session = report.sessions[one.session];
     const label = `Show the item of ${one.what} that was needed again`;
-    const onclick = () => report.pick(session.number)?.show(one.part, one.position);
+    const onclick = () => showMessage(report, { ...one, session });
     return element(
       "li",
       {},
@@ -212,26 +212,27 @@ function sessionButton(report, session) {
   );
 }
 
-function showAnswer(report) {
+async function showAnswer(report) {
   document.getElementById("kicker").append(kicker(report));
   document.getElementById("title").append(headline(report));
   document.getElementById("about").append(...lead(report));
   if (!report.sessions.length) return;
-  document
-    .getElementById("answer")
-    .append(
-      answerCards(report),
-      firstChart(report),
-      report.answer.dearer.length
-        ? element("div", { class: "answers" }, dearerList(report), missedList(report))
-        : missedList(report),
-      adviceList(report),
-    );
+  const most = report.sessions.reduce((a, b) => (b.removed_tokens > a.removed_tokens ? b : a));
+  await readRows([`calls-${most.number}`]);
+  const answer = document.getElementById("answer");
+  answer.append(
+    answerCards(report),
+    firstChart(report, most),
+    report.answer.dearer.length
+      ? element("div", { class: "answers" }, dearerList(report), missedList(report))
+      : missedList(report),
+    adviceList(report),
+  );
+  drawCharts(answer);
 }
 
 // The session in which the policy removed most, call by call.
-function firstChart(report) {
-  const most = report.sessions.reduce((a, b) => (b.removed_tokens > a.removed_tokens ? b : a));
+function firstChart(report, most) {
   const calls = rowsOf(`calls-${most.number}`);
   const of = report.sessions.length === 1 ? [] : [": ", element("bdi", {}, most.title)];
   const heading = element("span", {}, "Context over turns", ...of);

@@ -17,11 +17,23 @@ function valuesOf(id) {
   return JSON.parse(document.getElementById(id).textContent);
 }
 
+// What an element holds compressed.
+async function textOf(id) {
+  const bytes = Uint8Array.from(atob(document.getElementById(id).textContent), (one) => one.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return new Response(stream).text();
+}
+
 const rowsRead = new Map();
 
-// The rows of a packed table, which are the same objects each time.
+// Reads tables that were not read yet; their rows are the same objects each time.
+async function readRows(ids) {
+  const read = async (id) => rowsRead.set(id, unpacked(JSON.parse(await textOf(id))));
+  await Promise.all(ids.filter((id) => !rowsRead.has(id)).map(read));
+}
+
+// The rows of a table that was read.
 function rowsOf(id) {
-  if (!rowsRead.has(id)) rowsRead.set(id, unpacked(valuesOf(id)));
   return rowsRead.get(id);
 }
 

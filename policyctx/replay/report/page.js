@@ -2,10 +2,10 @@
 
 const ALL = "all";
 
-function startPage() {
+async function startPage() {
   const report = valuesOf("overview");
   report.sessions.forEach((session, number) => Object.assign(session, { number }));
-  showAnswer(report);
+  await showAnswer(report);
   showKnown(report);
   if (!report.sessions.length) {
     document.getElementById("picker").remove();
@@ -16,7 +16,7 @@ function startPage() {
     select.value = String(number);
     return showChosen(report, select.value);
   };
-  showChosen(report, select.value);
+  await showChosen(report, select.value);
 }
 
 function picker(report, onPick) {
@@ -43,8 +43,14 @@ function picker(report, onPick) {
   return select;
 }
 
+let lastChosen = null;
+
 // Draws what was chosen, and returns the messages that are shown, if any are.
-function showChosen(report, chosen) {
+async function showChosen(report, chosen) {
+  lastChosen = chosen;
+  await readRows(tablesOf(report, chosen));
+  // Something else was chosen while this was read.
+  if (lastChosen !== chosen) return null;
   const main = document.getElementById("main");
   clearCharts(main);
   const shown =
@@ -52,6 +58,12 @@ function showChosen(report, chosen) {
   main.replaceChildren(...shown.sections.filter(Boolean));
   drawCharts(main);
   return shown.messages;
+}
+
+function tablesOf(report, chosen) {
+  return chosen === ALL
+    ? report.sessions.map(({ number }) => `decisions-${number}`)
+    : ["calls", "decisions", "said"].map((kind) => `${kind}-${chosen}`);
 }
 
 function allSections(report) {
@@ -144,16 +156,17 @@ function regretsOf(decisions) {
   return [...first.values()];
 }
 
-function pickAndGo(report, number) {
-  const messages = report.pick(number);
+async function pickAndGo(report, number) {
+  const messages = await report.pick(number);
   const main = document.getElementById("main");
   main.focus();
   main.scrollIntoView({ block: "start" });
   return messages;
 }
 
-function showMessage(report, row) {
-  report.pick(row.session.number).show(row.part, row.position);
+async function showMessage(report, { session, part, position }) {
+  const messages = await report.pick(session.number);
+  messages?.show(part, position);
 }
 
 // What the answer says of all sessions, for one.

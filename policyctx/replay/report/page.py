@@ -188,8 +188,12 @@ def json_script(element_id: str, value: object) -> str:
     Its characters can all be written as UTF-8 with `backslashreplace`: a lone surrogate becomes
     its own JSON escape.
     """
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return f'<script type="application/json" id="{element_id}">{text.translate(_ESCAPES)}</script>'
+    text = _json(value).translate(_ESCAPES)
+    return f'<script type="application/json" id="{element_id}">{text}</script>'
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 def visible_values(value: PlainValue) -> PlainValue:
@@ -199,6 +203,21 @@ def visible_values(value: PlainValue) -> PlainValue:
     if isinstance(value, dict):
         return {visible_values(key): visible_values(one) for key, one in value.items()}
     return [*map(visible_values, value)] if isinstance(value, list | tuple) else value
+
+
+def packed_script(element_id: str, text: str) -> str:
+    """Return an element that holds a text compressed; `textOf` in the page unpacks it.
+
+    A lone surrogate becomes the escape that JSON has for it.
+    """
+    compressed = gzip.compress(text.encode("utf-8", "backslashreplace"), mtime=0)
+    held = base64.b64encode(compressed).decode()
+    return f'<script type="text/plain" id="{element_id}">{held}</script>\n'
+
+
+def rows_script(element_id: str, rows: Sequence[Values]) -> str:
+    """Return an element with the rows of a table, packed, as a person may read them."""
+    return packed_script(element_id, _json(visible_values(packed(rows))))
 
 
 def values_script(element_id: str, value: PlainValue) -> str:
@@ -276,9 +295,9 @@ def _values(
 ) -> Iterator[str]:
     yield values_script("overview", overview(policy, sessions, missing))
     for number, session in enumerate(sessions):
-        yield values_script(f"calls-{number}", packed(calls(session)))
-        yield values_script(f"decisions-{number}", packed(decisions(session)))
-        yield values_script(f"said-{number}", packed(said(session)))
+        yield rows_script(f"calls-{number}", calls(session))
+        yield rows_script(f"decisions-{number}", decisions(session))
+        yield rows_script(f"said-{number}", said(session))
 
 
 def framed(title: str, body: str, scripts: Iterable[str], values: Iterable[str]) -> Iterator[str]:
@@ -319,9 +338,7 @@ def drawing_library() -> tuple[str, str]:
     """
     library, loader = inline_script(_plotting_library()), inline_script(asset("loading.js"))
     source = library[0].removeprefix("<script>").removesuffix("</script>")
-    packed = base64.b64encode(gzip.compress(source.encode(), mtime=0)).decode()
-    element = f'<script type="text/plain" id="library">{packed}</script>'
-    return f"{element}\n{loader[0]}", f"{library[1]} {loader[1]}"
+    return f"{packed_script('library', source)}{loader[0]}", f"{library[1]} {loader[1]}"
 
 
 def _plotting_library() -> str:

@@ -1,13 +1,10 @@
 """The step library: one module for each kind of step, each a pytest plugin by itself."""
 
 MODULES = (
-    "policies",
     "contexts",
     "events",
-    "items",
     "messages",
     "files",
-    "store",
     "results",
     "compactions",
 )

@@ -71,11 +71,17 @@ class Parsed(HTMLParser):
         return found or ""
 
     def values(self, element_id: str) -> Any:
-        [text] = [text for attrs, text in self.scripts if attrs.get("id") == element_id]
-        return json.loads(text)
+        return json.loads(self.text(element_id))
 
     def rows(self, element_id: str) -> list[dict[str, Any]]:
-        return unpacked(self.values(element_id))
+        return unpacked(json.loads(self.packed(element_id)))
+
+    def packed(self, element_id: str) -> str:
+        return gzip.decompress(base64.b64decode(self.text(element_id))).decode()
+
+    def text(self, element_id: str) -> str:
+        [text] = [text for attrs, text in self.scripts if attrs.get("id") == element_id]
+        return text
 
 
 @pytest.fixture(scope="module")
@@ -102,8 +108,7 @@ def test_nothing_in_the_page_is_fetched(hostile: Parsed) -> None:
 def test_only_the_pages_own_scripts_may_run(hostile: Parsed) -> None:
     rules = dict(rule.split(" ", 1) for rule in hostile.security.split("; "))
     own, loader = (text for attrs, text in hostile.scripts if "type" not in attrs)
-    [packed] = [text for attrs, text in hostile.scripts if attrs.get("id") == "library"]
-    run = [own, gzip.decompress(base64.b64decode(packed)).decode(), loader]
+    run = [own, hostile.packed("library"), loader]
     assert "Plotly" in run[1]
     hashes = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in run]
     assert rules["default-src"] == "'none'"

@@ -18,6 +18,7 @@ STEP = "steps: [{name: s, do: offload"
 LARGE, SMALL = "a Bash result of 300 characters", "a Bash result of 50 characters"
 OTHER, FAILED = "a Grep result of 300 characters", "a failed Bash result of 300 characters"
 USER, TINY = "a user message of 300 characters", 'a Bash result that reads "x"'
+SAID = "an assistant message of 300 characters"
 
 
 class Case(NamedTuple):
@@ -65,6 +66,13 @@ CASES = [
         "older",
         selecting("keep_recent: {turns: 1, of: candidates}"),
         (USER, LARGE, USER),
+        (USER, LARGE),
+    ),
+    Case(
+        "steps.s.select.keep_recent.of",
+        "older",
+        selecting("keep_recent: {replies: 1, of: candidates}"),
+        (LARGE, SAID, USER),
         (USER, LARGE),
     ),
     Case(
