@@ -107,9 +107,17 @@ def name_in_marks(name: str) -> str:
 
 def _marked(text: str, name: str, pattern: LinearPattern) -> tuple[str, list[str]]:
     """Return a text with the matches of a pattern replaced, and what they were."""
-    pieces, originals, end = list[str](), list[str](), 0
+    pieces, originals, end, at = list[str](), list[str](), 0, 0
+    marks = [mark.span() for mark in _MARK.finditer(text)]
     for found in pattern.finditer(_encodable(text)):
         start, stop = found.span(_group_of(pattern))
+        # A mark is replaced whole or not at all.
+        while at < len(marks) and marks[at][1] <= start:
+            at += 1
+        over = at
+        while over < len(marks) and marks[over][0] < stop:
+            start, stop = min(start, marks[over][0]), max(stop, marks[over][1])
+            over += 1
         if start >= end and re.search(r"\w", _MARK.sub("", text[start:stop])):
             pieces += [text[end:start], f"[redacted:{name}]"]
             originals.append(text[start:stop])

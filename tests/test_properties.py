@@ -12,12 +12,15 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from policyctx.definitions.items import Item, Message
+from policyctx.messages.door import Door
 from policyctx.messages.reading import items_of
+from policyctx.messages.shapes.built_in import BUILT_IN
 from policyctx.messages.validity import new_problems
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.decisions import Decision
 from policyctx.planning.plan import Plan
 from policyctx.policy.models import Policy
+from policyctx.policy.models.rules import Secret
 from policyctx.session import Session
 from policyctx.store.filesystem import ContextFileSystem
 from policyctx.testing import strategies
@@ -173,6 +176,28 @@ def test_a_higher_threshold_never_takes_more(
 ) -> None:
     low, high = sorted((less, more))
     assert out_from(high, policy, messages) <= out_from(low, policy, messages)
+
+
+@given(
+    messages=message_lists(),
+    policy=any_policy,
+    # None matches the key of an input.
+    pattern=st.sampled_from(("same|line", r"on(e) l", r"[a-z]+ (\w+)", "x{3}")),
+    keep=st.booleans(),
+)
+def test_a_policy_that_redacts_decides_as_if_no_secret_had_been_there(
+    messages: list[Message], policy: OffloadPolicy, pattern: str, *, keep: bool
+) -> None:
+    secret = Secret(pattern=pattern, keep=keep and policy.store.keeps_state)
+    redacting = OffloadPolicy(policy.policy.model_copy(update={"redact": {"x": secret}}))
+    door = Door({"x": pattern}, "keep", BUILT_IN)
+    clean = [door.redacted(message) for message in messages]
+    assert [door.redacted(message) for message in clean] == clean
+    with session_under(redacting) as session, session_under(policy) as other:
+        for end in (len(messages) // 2, len(messages)):
+            found, expected = session.apply(messages[:end]), other.apply(clean[:end])
+            said = str(found.messages).replace(str(session.store.root), "ROOT")
+            assert said == str(expected.messages).replace(str(other.store.root), "ROOT")
 
 
 def mutable_parts(value: object) -> Iterator[object]:

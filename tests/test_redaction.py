@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import json
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -304,6 +305,17 @@ def test_what_is_redacted_stays_as_it_is(text: str) -> None:
     assert secrets.replaced(once) == once
 
 
+@pytest.mark.parametrize("pattern", ["[a-f]+", r"\w{4,}", "redacted", r"=(\S{5})", "x:.{4}"])
+@pytest.mark.parametrize("text", ["the fed=abcd", "x:[redacted:b] x:y", "key=[redacted:x]abc"])
+def test_a_pattern_that_matches_a_part_of_a_mark_leaves_marks_whole(
+    pattern: str, text: str
+) -> None:
+    secrets = Secrets({"x": pattern})
+    once = secrets.replaced(text)
+    assert secrets.replaced(once) == once
+    assert "[" not in re.sub(r"\[redacted:\w+\]", "", once)
+
+
 @pytest.mark.slow
 def test_no_pattern_takes_more_than_linear_time() -> None:
     secrets = Secrets({"one": "(?:a+)+b", "two": r"(?:\w+\s?)*:$"})
@@ -337,6 +349,49 @@ def test_a_pass_is_a_small_part_of_a_turn(tmp_path: Path) -> None:
         passes += passed - begin
         messages = [*messages, *session_of(f"result {i}\n" * 40)[1:]]
     assert passes < turns * 0.1
+
+
+@pytest.mark.slow
+def test_a_list_that_is_made_anew_is_not_searched_again(tmp_path: Path) -> None:
+    written = tmp_path / "p.yaml"
+    written.write_text("apiVersion: policyctx/v1\nname: p\nextends: secrets\n", encoding="utf-8")
+    door = Door(patterns_of(written), "keep", BUILT_IN)
+    said = json.dumps(session_of(*(f"line {i} of an output\n" * 40 for i in range(1000))))
+    times = []
+    for _ in range(9):
+        messages = json.loads(said)
+        begin = time.process_time()
+        door.let_in(messages)
+        times.append(time.process_time() - begin)
+    assert min(times[1:]) < times[0] / 4
+
+
+def test_a_list_that_is_made_anew_is_redacted_as_before(tmp_path: Path) -> None:
+    session = Session(policy(REDACTING), root=tmp_path)
+    messages = [user(f"my {KEY}"), *session_of("a", KEY, f"{KEY} " * 30)[1:], user("b")]
+    first = [*session.apply(messages).messages]
+    messages.append(user("c"))
+    for given in (copy.deepcopy(messages), messages[:3], copy.deepcopy(messages[:2]), messages):
+        output = session.apply(given).messages
+        assert [*output] == [*first, user("c")][: len(given)]
+    messages[-1] = user(KEY)
+    assert session.apply(copy.deepcopy(messages)).messages == [*first, user(MARK)]
+    unchanged = copy.deepcopy(messages)
+    assert session.apply(unchanged).messages[-3] is unchanged[-3] or KEY in str(unchanged[-3])
+
+
+def test_a_message_that_was_changed_in_place_is_redacted_in_a_copy(tmp_path: Path) -> None:
+    session = Session(policy(REDACTING), root=tmp_path / "a")
+    messages = [user("a"), *session_of("b")[1:], user("d")]
+    session.apply(messages)
+    messages[-1]["content"] = KEY
+    assert KEY not in str(session.apply(copy.deepcopy(messages)).messages)
+    session = Session(policy(REDACTING), root=tmp_path / "b", shapes=[BoxShape()])
+    boxes = [Box(user("a")), Box(user("b"))]
+    session.apply(boxes)
+    boxes[-1].inner["content"] = KEY
+    found = session.apply(copy.deepcopy(boxes)).messages
+    assert KEY not in str([box.inner for box in found])
 
 
 def test_patterns_with_groups_of_one_name_are_all_looked_for() -> None:

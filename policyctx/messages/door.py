@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count
+from itertools import chain, count, repeat
 from operator import is_
 from typing import Any, Literal, NamedTuple
 
@@ -63,7 +63,8 @@ class Door:
     """Where the messages of a session enter; it remembers the last list by its objects.
 
     A message without a secret stays the same object. One that was in the list before is not
-    searched again, and what no later message can change is repaired once.
+    searched again, nor one that equals the one at its place. What no later message can change is
+    repaired once.
     """
 
     def __init__(
@@ -78,6 +79,9 @@ class Door:
         self._given: Sequence[Message] = ()
         self._passed: Sequence[Message] = ()
         """The last list without secrets."""
+        self._copies: list[Message | None] = []
+        """Its messages as they were searched, which nobody changes in place; None where that is not
+        known, and for a host's objects."""
         self._border = 0
         """The number of its messages that are repaired for good."""
         self._settled: list[_Placed] = []
@@ -94,7 +98,7 @@ class Door:
             return Entered(messages)
         given = [*listed(messages)]
         if changed:
-            self._given = self._passed = ()
+            self._given, self._passed, self._copies = (), (), []
         border = self._border
         if changed or len(given) < border or not all(map(is_, given, self._given[:border])):
             self._border, self._settled, self._faults = 0, [], ()
@@ -107,12 +111,35 @@ class Door:
         return found
 
     def _without_secrets(self, given: Sequence[Message]) -> list[Message]:
-        known = len(self._given)
-        if known <= len(given) and all(map(is_, self._given, given)):
-            return [*self._passed, *map(self.redacted, given[known:])]
+        known = min(len(self._given), len(given))
+        if all(map(is_, self._given[:known], given)):
+            passed, copies = [*self._passed[:known]], self._copies[:known]
+        elif self._copies[:known] == given[:known]:
+            triples = zip(given, self._given, self._passed, strict=False)
+            passed = [new if new is not old else one for one, old, new in triples]
+            copies = self._copies[:known]
+        else:
+            return self._compared(given)
+        passed += map(self.redacted, given[known:])
+        self._copies = [*copies, *map(_copied, given[known:])]
+        return passed
+
+    def _compared(self, given: Sequence[Message]) -> list[Message]:
+        """Return a list without secrets that differs from the last one before its end."""
         before = {id(one): new for one, new in zip(self._given, self._passed, strict=True)}
         before |= {id(new): new for new in self._passed}
-        return [before.get(id(one)) or self.redacted(one) for one in given]
+        last = chain(zip(self._given, self._passed, self._copies, strict=True), repeat((None,) * 3))
+        passed, copies = list[Message](), list[Message | None]()
+        for one, (old, new, copied) in zip(given, last, strict=False):
+            if copied is not None and one == copied:
+                passed.append(one if new is old else new)
+                copies.append(copied)
+            else:
+                found = before.get(id(one))
+                passed.append(self.redacted(one) if found is None else found)
+                copies.append(_copied(one) if found is None else None)
+        self._copies = copies
+        return passed
 
     def _repaired(self, given: Sequence[Message]) -> Entered:
         """Return the list as a provider takes it."""
@@ -221,6 +248,17 @@ class Door:
     @staticmethod
     def _is_kept(block: Mapping[str, Any]) -> bool:
         return block.get("type") in _THOUGHT or block.get("thought") is True
+
+
+def _copied(message: Message) -> Message | None:
+    """Return a dict with maps and lists of its own, None for a host's object."""
+    return _own(message) if type(message) is dict else None
+
+
+def _own(value: Any) -> Any:  # noqa: ANN401 - JSON
+    if isinstance(value, dict):
+        return {key: _own(one) for key, one in value.items()}
+    return [*map(_own, value)] if isinstance(value, list) else value
 
 
 class _Round:

@@ -244,6 +244,11 @@ class History:
         if not _are_same(given, messages):
             self._fail("input changed")
         output = list(result.messages)
+        if self._policy.policy.redact:
+            door = self._session._knowledge.door
+            given = list(door._passed)
+            if any(door.redacted(message) is not message for message in [*given, *output]):
+                self._fail("a secret is sent")
         for kind in self._wrongs(given, result, output):
             self._fail(kind)
         self._note_saved(result)
@@ -351,7 +356,8 @@ class History:
 def left_by(session: Session, messages: list[Message]) -> list[Message]:
     """Return what the decisions of earlier turns leave of a list, before new ones are made."""
     memory = session._memory()
-    left = session._knowledge.list_of(messages, memory).left
+    entered = session._knowledge.door.let_in(messages).messages
+    left = session._knowledge.list_of(entered, memory).left
     return [message for message in left if message is not None]
 
 

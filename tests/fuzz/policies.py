@@ -53,7 +53,7 @@ def random_policy(number: int) -> OffloadPolicy:
     for _ in range(_TRIES):
         document = _document(rng) if number < COUNT else _wider(_document(rng), rng)
         if number >= 2 * COUNT:
-            document = _window(_newest(document, rng), rng)
+            document = _window(_newest(document, rng), rng) | _redaction(number, document)
         text = json.dumps({"apiVersion": "policyctx/v1", "name": "fuzz", **document})
         try:
             return OffloadPolicy(parsed_policy(PolicySource("fuzz.yaml", text)))
@@ -150,6 +150,14 @@ def _window(document: dict[str, Any], rng: random.Random) -> dict[str, Any]:
             if rng.random() < 0.3:
                 step["select"]["until"] = {"messages": {"under": rng.randint(0, 9)}}
     return document
+
+
+def _redaction(number: int, document: dict[str, Any]) -> dict[str, Any]:
+    """Return what one policy in five redacts, by a draw of its own."""
+    rng = random.Random(f"redaction of {number}")  # noqa: S311 - no secret
+    keep = rng.random() < 0.5 and document["store"].get("format") != "envelope"
+    words = {"pattern": "word(?: word)+", "keep": keep}  # the long texts, and no marker of one
+    return {"redact": {"words": words}} if rng.random() < 0.2 else {}
 
 
 def _offloading(name: str, placeholder: str, types: list[str]) -> dict[str, Any]:
