@@ -58,8 +58,12 @@ FOLDERS = (SHARED / "traces", SHARED / "traces-2026")
 DEFAULT = "coding-agent"
 FILE = Path(__file__).with_name("presets.tsv")
 EXAMPLE = Path(__file__).parents[1] / "docs" / "replay.md"
-_EXAMPLE = re.compile(rf"(?<=\$ policyctx replay {DEFAULT} RECORDINGS\n).*?\n(?=```)", re.DOTALL)
-_SHOWN = 8
+_EXAMPLE = re.compile(
+    rf"(?<=\$ policyctx replay {DEFAULT} RECORDINGS --details\n).*?\n(?=```)", re.DOTALL
+)
+# Lines below one with the same label.
+_FURTHER = re.compile(r"^((?:step|untouched|unmarked) +)(.*\n)(?:(?:\1.*|…)\n)+", re.MULTILINE)
+_SHOWN = 3
 
 PRESETS = (DEFAULT, "few-re-reads", "small-context")
 _STEP = """
@@ -240,8 +244,16 @@ def write(rows: Rows) -> None:
 
 
 def example(folders: Sequence[Path]) -> str:
-    """Return what `policyctx replay` prints, with few sessions and without its last table."""
-    command = [sys.executable, "-m", "policyctx", "replay", DEFAULT, *map(str, folders)]
+    """Return what `policyctx replay` prints, without its last table and most lines of a kind."""
+    command = [
+        sys.executable,
+        "-m",
+        "policyctx",
+        "replay",
+        DEFAULT,
+        *map(str, folders),
+        "--details",
+    ]
     environment = {**os.environ, "COLUMNS": "100"}
     run = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)  # noqa: S603
     answer, _, shown = run.stdout.partition("\n\n")
@@ -250,7 +262,8 @@ def example(folders: Sequence[Path]) -> str:
     head, *rows = sessions.splitlines()
     largest = sorted(rows, key=_dollars)[-_SHOWN:]
     begins = [" ".join(answer.split()), "", head]
-    return "\n".join([*begins, *(row for row in rows if row in largest), "…" + total + rest])
+    shown = "\n".join([*begins, *(row for row in rows if row in largest), "…" + total + rest])
+    return _FURTHER.sub(r"\1\2", shown)
 
 
 def _dollars(row: str) -> float:

@@ -1,9 +1,8 @@
 """Patterns that find secrets in a time that grows with the text alone, by RE2."""
 
 import re
-from collections.abc import Iterator, Mapping
-from functools import lru_cache
-from typing import Any, Protocol
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple, Protocol
 
 from policyctx.errors import required
 
@@ -32,7 +31,6 @@ def names_of_marks(text: str) -> list[str]:
     return _MARK.findall(text)
 
 
-@lru_cache(maxsize=1024)
 def linear_pattern(text: str) -> LinearPattern:
     """Compile a pattern; raises `ValueError` with what is wrong, and `MissingExtraError`."""
     try:
@@ -62,14 +60,24 @@ def _compiled(text: str) -> LinearPattern:
     return found
 
 
+class Original(NamedTuple):
+    """A secret that was replaced, and the name of its pattern."""
+
+    name: str
+    text: str
+
+
 class Secrets:
     """Finds the secrets of a policy in texts, and replaces each by a mark with its name."""
 
-    def __init__(self, patterns: Mapping[str, str]) -> None:
-        self._patterns = {
-            re.sub(r"[^A-Za-z0-9_-]", "_", name): linear_pattern(text)
-            for name, text in patterns.items()
-        }
+    def __init__(self, patterns: Mapping[str, str], kept: Iterable[str] = ()) -> None:
+        names, kept = {name: name_in_marks(name) for name in patterns}, frozenset(kept)
+        # What is kept holds nothing that another pattern has to remove for good.
+        last = sorted(patterns, key=kept.__contains__)
+        self._patterns = {names[name]: linear_pattern(patterns[name]) for name in last}
+        self._kept = {names[name] for name in kept}
+        self.originals: dict[Original, None] = {}
+        """What was replaced and is to be kept, each once, until the caller removes it."""
         # One search for all of them; RE2 rejects two groups of one name.
         together = "|".join(f"(?:{text})" for text in patterns.values())
         self._any = _compiled(re.sub(r"\(\?P?<\w+>", "(", together))
@@ -84,20 +92,29 @@ class Secrets:
         for _ in range(_MOST_PASSES if self._any.search(plain) else 0):
             before = text
             for name, pattern in self._patterns.items():
-                text = _marked(text, name, pattern)
+                text, found = _marked(text, name, pattern)
+                if found and name in self._kept:
+                    self.originals |= dict.fromkeys(Original(name, one) for one in found)
             if text == before:
                 break
         return text
 
 
-def _marked(text: str, name: str, pattern: LinearPattern) -> str:
-    pieces, end = [], 0
+def name_in_marks(name: str) -> str:
+    """Return the name of a pattern as marks show it."""
+    return re.sub(r"[^A-Za-z0-9_-]", "_", name)
+
+
+def _marked(text: str, name: str, pattern: LinearPattern) -> tuple[str, list[str]]:
+    """Return a text with the matches of a pattern replaced, and what they were."""
+    pieces, originals, end = list[str](), list[str](), 0
     for found in pattern.finditer(_encodable(text)):
         start, stop = found.span(_group_of(pattern))
         if start >= end and re.search(r"\w", _MARK.sub("", text[start:stop])):
             pieces += [text[end:start], f"[redacted:{name}]"]
+            originals.append(text[start:stop])
             end = stop
-    return "".join([*pieces, text[end:]]) if pieces else text
+    return "".join([*pieces, text[end:]]) if pieces else text, originals
 
 
 def _group_of(pattern: LinearPattern) -> int:

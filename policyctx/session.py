@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import re
 import time
@@ -498,14 +499,23 @@ class Session:
         """Update the store's `index.json`, so that it lists every item.
 
         If nothing was ever decided, nothing is written. A closed session can be used and closed
-        again. A store that the caller passed is closed if it has a `close` method. Raises
-        `StoreError` if the index cannot be written; nothing is lost then.
+        again. A store that the caller passed is closed if it has a `close` method. If the index
+        cannot be written, nothing is lost: the log has a warning, and `totals().failed_writes`
+        counts it. Raises `StoreError` then under `on_failure: raise`.
         """
         if self._recorder is not None:
             self._recorder.finish()
         close = getattr(self.store, "close", None)
-        if close is not None:
-            close()
+        if close is None:
+            return
+        try:
+            with self.writes.watched(completes=False):
+                close()
+        except StoreError:
+            if self.policy.policy.store.on_failure == "raise":
+                raise
+            for warning in self.writes.news():
+                logging.getLogger("policyctx").warning("session %s: %s", self.session_id, warning)
 
     def __enter__(self) -> Self:
         return self

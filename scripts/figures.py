@@ -26,7 +26,7 @@ from benchmarks.presets import (
 from policyctx.cli.output import percent, signed_dollars
 from policyctx.replay.running import SUMMARISE_ONLY
 
-PAGES = ("README.md", "README.zh.md", "docs/presets.md", "docs/tune.md")
+PAGES = ("README.md", "README.zh.md", "docs/presets.md", "benchmarks/README.md")
 _TABLE = re.compile(r"(<!-- figures: (\w+) -->\n.*\n.*\n)[^<]*(?=<!-- end of figures -->)")
 _SENTENCE = re.compile(r"On [\d,]+ recordings \(.*? needed again\.", re.DOTALL)
 _CLIENTS = ("Claude Code", "Codex", "Pi", OTHERS)

@@ -13,6 +13,8 @@ import pytest
 from openai.types.chat import ChatCompletionMessage
 
 from policyctx import Session
+from policyctx.errors import StoreError
+from policyctx.integrations.tools import ReadBackTools
 from policyctx.messages.door import Door
 from policyctx.messages.shapes.built_in import BUILT_IN
 from policyctx.patterns import Secrets
@@ -37,6 +39,10 @@ REDACTING = """\
 def everything_in(root: Path) -> str:
     files = (path for path in root.rglob("*") if path.is_file())
     return "\n".join(path.read_bytes().decode("utf-8", "replace") for path in files)
+
+
+def patterns_of(path: Path) -> dict[str, str]:
+    return {name: secret.pattern for name, secret in load_policy(path).redact.items()}
 
 
 @pytest.fixture
@@ -280,7 +286,7 @@ def test_the_fragment_knows_common_secrets(tmp_path: Path, name: str, secret: st
 def test_the_fragment_finds_the_part_that_is_secret(tmp_path: Path) -> None:
     written = tmp_path / "p.yaml"
     written.write_text("apiVersion: policyctx/v1\nname: p\nextends: secrets\n", encoding="utf-8")
-    secrets = Secrets(load_policy(written).redact)
+    secrets = Secrets(patterns_of(written))
     text = "postgres://me:" + "s3cr3t@db/x and AWS_SECRET_ACCESS_KEY=" + "abcd/EFGH1" * 4
     assert secrets.replaced(text) == (
         "postgres://me:[redacted:url_password]@db/x and "
@@ -315,7 +321,7 @@ def test_no_pattern_takes_more_than_linear_time() -> None:
 def test_a_pass_is_a_small_part_of_a_turn(tmp_path: Path) -> None:
     written = tmp_path / "p.yaml"
     written.write_text("apiVersion: policyctx/v1\nname: p\nextends: secrets\n", encoding="utf-8")
-    door = Door(load_policy(written).redact, "keep", BUILT_IN)
+    door = Door(patterns_of(written), "keep", BUILT_IN)
     text = (
         "items: {tool_result: {offload: true, keep_recent: 3}}\nsteps: [{name: s, do: offload}]\n"
     )
@@ -336,3 +342,118 @@ def test_a_pass_is_a_small_part_of_a_turn(tmp_path: Path) -> None:
 def test_patterns_with_groups_of_one_name_are_all_looked_for() -> None:
     secrets = Secrets({"a": "(?P<x>a1)", "b": "b(?P<x>2)", "c": r"c\(3"})
     assert secrets.replaced("a1 b2 c(3") == "[redacted:a] b[redacted:b] [redacted:c]"
+
+
+KEEPING = """\
+    redact:
+      api_key: {pattern: 'sk-[A-Za-z0-9]{20,}', keep: true}
+      password: 'password=(\\S+)'
+    min_chars: 100
+    items: {tool_result: {offload: true}}
+    steps: [{name: s, do: offload}]
+    """
+
+
+def originals_in(root: Path, session_id: str = "s") -> list[tuple[str, str]]:
+    journal = root / ".policyctx" / session_id / "journal.jsonl"
+    lines = map(json.loads, journal.read_text(encoding="utf-8").splitlines())
+    records = (line.get("record", {}) for line in lines)
+    return [(r["name"], r["text"]) for r in records if r.get("record") == "redacted"]
+
+
+def keeping(root: Path, more: str = "", **options: Any) -> Session:
+    return Session(policy(KEEPING + more), root=root, session_id="s", **options)
+
+
+def test_an_original_is_saved_once_where_no_tool_reads_it(tmp_path: Path) -> None:
+    session = keeping(tmp_path, record=tmp_path / "r.jsonl")
+    messages = [*session_of(f"{KEY} " * 30, tool="Bash"), user(f"{KEY} password=hunter2!")]
+    sent = session.apply(messages).messages
+    session.observe({"input_tokens": 5, "output_tokens": 1})
+    session.apply([*messages, user(f"again {KEY}")])
+    session.close()
+    assert originals_in(tmp_path) == [("api_key", KEY)]
+    journal = tmp_path / ".policyctx/s/journal.jsonl"
+    assert journal.stat().st_mode & 0o077 == 0
+    tools = ReadBackTools(session)
+    shown = [json.dumps(sent), tools.search_offloaded(KEY[:9]), tools.search_offloaded("redacted")]
+    for path in ("journal.jsonl", ".policyctx/s/journal.jsonl", ".policyctx/s/index.json"):
+        shown += [tools.read_offloaded(path), tools.read_offloaded(str(tmp_path / path))]
+    shown += [path.read_text("utf-8") for path in (tmp_path / "tool_result").rglob("*.md")]
+    shown += [(tmp_path / "r.jsonl").read_text("utf-8")]
+    assert [text for text in shown if KEY in text] == []
+    assert "hunter2" not in everything_in(tmp_path)
+
+
+def test_an_original_is_not_saved_again_after_a_restart(tmp_path: Path) -> None:
+    keeping(tmp_path).apply([user(KEY)])
+    again = keeping(tmp_path)
+    assert again.apply([user(KEY)]).messages == [user(MARK)]
+    asyncio.run(again.apply_async([user(f"{KEY}, and {KEY}2")]))
+    again.on_tool_result(results(("a", f"{KEY}3")), call=call("a", "Bash", {"command": KEY}))
+    again.compact([user(f"{KEY}4")])
+    assert [text for _, text in originals_in(tmp_path)] == [
+        KEY + end for end in ("", "2", "3", "4")
+    ]
+    assert KEY not in str(again.plan([user(f"{KEY}5")]).items)
+    assert len(originals_in(tmp_path)) == 4
+    again.apply([user("go on")])
+    assert originals_in(tmp_path)[-1] == ("api_key", f"{KEY}5")
+
+
+def test_two_sessions_of_one_folder_keep_the_originals_of_both(tmp_path: Path) -> None:
+    one, other = keeping(tmp_path), keeping(tmp_path)
+    for i, session in enumerate((one, other, one, other)):
+        session.apply([user(f"{KEY}{i}")])
+    assert sorted(text for _, text in originals_in(tmp_path)) == [f"{KEY}{i}" for i in range(4)]
+
+
+def test_what_is_kept_has_no_secret_that_is_not(tmp_path: Path) -> None:
+    text = """\
+    redact: {line: {pattern: 'set .*', keep: true}, api_key: 'sk-[A-Za-z0-9]{20,}'}
+    """
+    sent = Session(policy(text), root=tmp_path, session_id="s").apply([user(f"set x={KEY}")])
+    assert sent.messages == [user("[redacted:line]")]
+    assert originals_in(tmp_path) == [("line", f"set x={MARK}")]
+
+
+def test_a_full_disk_keeps_no_original_and_sends_none(tmp_path: Path) -> None:
+    (tmp_path / "s").write_text("in the way of the folder", encoding="utf-8")
+    session = keeping(tmp_path / "s")
+    result = session.apply([user(KEY)])
+    assert result.messages == [user(MARK)]
+    assert "cannot be written" in str(result.warnings)
+    (tmp_path / "s").unlink()
+    session.apply([user("go on")])
+    assert originals_in(tmp_path / "s") == [("api_key", KEY)]
+    raising = keeping(tmp_path / "t", "store: {on_failure: raise}\n")
+    (tmp_path / "t").write_text("in the way of the folder", encoding="utf-8")
+    for _ in range(2):
+        with pytest.raises(StoreError):
+            raising.apply([user(KEY)])
+
+
+def test_a_secret_may_be_kept_that_a_policy_inherits(tmp_path: Path) -> None:
+    written = tmp_path / "p.yaml"
+    text = (
+        "apiVersion: policyctx/v1\nname: p\nextends: secrets\nredact: {openai_key: {keep: true}}\n"
+    )
+    written.write_text(text, encoding="utf-8")
+    session = Session(written, root=tmp_path / "r", session_id="s")
+    assert session.apply([user(KEY)]).messages == [user("[redacted:openai_key]")]
+    assert originals_in(tmp_path / "r") == [("openai_key", KEY)]
+
+
+def test_explain_says_where_originals_are_kept(tmp_path: Path) -> None:
+    written = tmp_path / "p.yaml"
+    text = f"name: p\nredact: {{api_key: {{pattern: '{KEY[:9]}\\w+', keep: true}}}}\n"
+    written.write_text(f"apiVersion: policyctx/v1\n{text}", encoding="utf-8")
+    given = tmp_path / "session.json"
+    given.write_text(json.dumps([user(KEY)]), encoding="utf-8")
+    root = tmp_path / "root"
+    run = policyctx("explain", written, given, "--root", root)
+    said = " ".join(run.stdout.split())
+    assert f"({written}:3); the original is kept in {root}/.policyctx/SESSION/journal.jsonl" in said
+    run = policyctx("explain", written, given, "--root", root, "--session-id", "a")
+    assert f"{root}/.policyctx/a/journal.jsonl" in " ".join(run.stdout.split())
+    assert not root.exists()

@@ -394,6 +394,49 @@ def test_a_late_result_at_the_end_does_not_wait_for_another_result(
 
 
 @in_all_shapes
+@pytest.mark.parametrize("late", ["result", "picture"])
+def test_a_compaction_of_a_late_result_of_a_dropped_call_applies_again_after_a_restart(
+    late: str, shape: str, tmp_path: Path
+) -> None:
+    """The caller sends its own list, in which the call is there; the summary replaced a text."""
+    compiled = policy(
+        "items: {tool_result: {offload: true}}\nmin_chars: 0\nstore: {sync: never}\nsteps:\n"
+        f"  - {DROPPING['results']}\n"
+        + TRIM.replace("since_last: {messages: {over: 2}}", "messages: {over: 6}")
+    )
+    live, full, compactions = opened(compiled, tmp_path, shape), list[Any](), 0
+    found = late_result(shape, 0) if late == "result" else late_picture(shape, 0)
+    for more in (*map(ROUNDS[shape], range(2)), [found], *map(ROUNDS[shape], range(2, 6))):
+        full += more
+        compactions += live.apply(list(full)).compacted
+        left_of(live, full, shape)
+    assert compactions
+
+
+@in_all_shapes
+def test_a_compaction_of_another_branch_takes_no_words_of_a_list(
+    shape: str, tmp_path: Path
+) -> None:
+    """The caller edits the first question and goes on; later questions are dropped there."""
+    compiled = policy(
+        "items: {user_message: {offload: true}}\nmin_chars: 0\nstore: {sync: never}\nsteps:\n"
+        f"  - {EDITS['dropped questions'].replace('edit,', 'edit, when: {turns: {over: 3}},')}\n"
+        + TRIM.replace("since_last: {messages: {over: 2}}", "messages: {over: 14}")
+    )
+    live = opened(compiled, tmp_path, shape)
+    rounds = [one for i in range(3) for one in ROUNDS[shape](i)]
+    live.apply(list(rounds))
+    assert live.compact(list(rounds)).compacted
+    given, compactions = [ROUNDS[shape](9)[0], *rounds[1:-2]], 0
+    for i in range(3, 8):
+        for more in ROUNDS[shape](i):
+            given.append(more)
+            compactions += live.apply(list(given)).compacted
+            left_before_decisions(live, given, shape)
+    assert compactions
+
+
+@in_all_shapes
 @pytest.mark.parametrize("place", ["first", "alone", "behind a call", "before a call"])
 def test_a_dropped_late_result_is_back_where_only_the_assistant_is_beside_it(
     place: str, shape: str, tmp_path: Path

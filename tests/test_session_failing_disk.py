@@ -175,6 +175,36 @@ def test_a_write_that_fails_is_reported_once_and_again_when_writes_work(
     assert session.totals().failed_writes == 4
 
 
+@pytest.mark.parametrize("fault", ["ENOSPC", "EROFS", "EACCES", "EIO"])
+@pytest.mark.parametrize("is_known", [False, True])
+def test_a_session_that_is_closed_on_a_failing_disk_reports_it_in_the_log_once(
+    root: Path, is_known: bool, fault: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    words, failing = FAULTS[fault]
+    with Session(policy(RETIRING), root=root, session_id="s") as session:
+        for n in range(3, 7):
+            session.apply(session_of(*TEXTS[:n]))
+        with failing(root):
+            if is_known:
+                assert about_writing(session.apply(session_of(*TEXTS[:8])))
+            session.close()
+            session.close()
+    assert len(caplog.messages) == (not is_known)
+    assert all(f"offloading has stopped: {root}" in one and words in one for one in caplog.messages)
+    assert session.totals().failed_writes == 2 + is_known
+    assert len(about_writing(session.apply(session_of(*TEXTS[:9])))) == 1
+
+
+def test_a_session_that_has_to_raise_raises_when_it_is_closed(root: Path) -> None:
+    strict = policy(RETIRING.replace("never", "never, on_failure: raise"))
+    session = Session(strict, root=root, session_id="s")
+    for n in range(3, 7):
+        session.apply(session_of(*TEXTS[:n]))
+    with refusing_writes(root, errno.ENOSPC), pytest.raises(StoreError, match="No space left"):
+        session.close()
+    session.close()
+
+
 def test_another_error_is_reported_again_and_another_file_is_not(root: Path) -> None:
     session = Session(policy(RETIRING), root=root, session_id="s")
     session.apply(session_of(*TEXTS[:3]))

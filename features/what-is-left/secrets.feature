@@ -26,6 +26,22 @@ Feature: Secrets that leave messages before anything else reads them
       """
     And the result "b" reads "[redacted:api_key]"
 
+  Scenario: A pattern keeps its originals away from the agent, and nothing of another pattern
+    Users who redact names report that they cannot tell later whose record an answer was about.
+    Given the policy
+      """
+      redact:
+        record: {pattern: 'CUST-\d+ \S+', keep: true}
+        api_key: 'sk-[A-Za-z0-9]{20,}'
+      """
+    And a user message that reads "look at CUST-0042 sk-abcdefghijklmnopqrstuvwx"
+    When the policy is applied
+    Then the messages are
+      """
+      [{"role": "user", "content": "look at [redacted:record]"}]
+      """
+    And the original of "record" is kept as "CUST-0042 [redacted:api_key]"
+
   Scenario: Only the group of a pattern is replaced
     Given the policy
       """

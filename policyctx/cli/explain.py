@@ -31,6 +31,7 @@ from policyctx.planning.decisions import Decision
 from policyctx.planning.facts import Facts
 from policyctx.planning.plan import Outcome, Plan
 from policyctx.session import Session
+from policyctx.store.filesystem import ContextFileSystem
 from policyctx.tokens.counter import counter_for
 from policyctx.turns.reporting import fullness_ahead
 from policyctx.turns.result import Result
@@ -310,8 +311,10 @@ def explain(
     if warning := fullness_ahead(planned):
         output.print_wrapped(out, f"warning: {warning}", _INDENT)
     for name, number in _redacted(planned).items():
-        place = plans.place(session.policy, ("redact", name))
-        output.print_wrapped(out, f"redacted: {name}, {number:,} × ({place})", _INDENT)
+        said = f"redacted: {name}, {number:,} × ({plans.place(session.policy, ('redact', name))})"
+        if place := _place_of_original(session, name, session_id):
+            said += f"; the original is kept in {place}"
+        output.print_wrapped(out, said, _INDENT)
     out.print()
     for position in positions:
         _print_item(planned, position, out)
@@ -334,6 +337,15 @@ def _redacted(planned: Plan) -> Counter[str]:
     """Return how often each pattern of `redact` matched in the messages."""
     texts = (item.text for item in planned.items if item.inside is None)
     return Counter(name for text in texts for name in names_of_marks(text))
+
+
+def _place_of_original(session: Session, name: str, session_id: str | None) -> str:
+    """Return the journal in which the secrets of a name are kept; empty if they are not."""
+    secret = session.policy.policy.redact.get(name)
+    if secret is None or not secret.keep or not isinstance(session.store, ContextFileSystem):
+        return ""
+    place = session.store.journal
+    return place if session_id else place.replace(session.session_id, "SESSION")
 
 
 def _hint(given: str) -> tuple[str, dict[str, int]]:

@@ -121,8 +121,9 @@ def entry_report(entry: IndexEntry, store: ContextFileSystem, session: str) -> d
 def entry_rows(stores: dict[str, ContextFileSystem]) -> Iterable[tuple[str, IndexEntry, str]]:
     """Yield session, content and what became of its item, oldest first within a session."""
     for session, store in stores.items():
+        entries = store.list()
         states = states_of(store.records(), [str(store.root)])
-        for entry in store.list():
+        for entry in entries:
             state = states.get((entry.item_id, entry.path))
             yield session, _with_tokens(entry, store), state or ""
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
+from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -43,13 +44,12 @@ from policyctx.policy.writing import resolved_yaml
 from policyctx.pricing.rows import prices_source
 from policyctx.replay.cluster import executor
 from policyctx.replay.executing import Executor
-from policyctx.replay.report.page import check_writable, write_page
+from policyctx.replay.report.page import asset, check_writable, framed, values_script, write_page
 from policyctx.replay.running import FailedRecording
 from policyctx.replay.terms import PricesOf
 from policyctx.tuning import study
 from policyctx.tuning.evaluating import Evaluator, Priced, ProjectBy, TunedSession, priced, read
 from policyctx.tuning.outcomes import SessionOutcome, sums
-from policyctx.tuning.page import page
 from policyctx.tuning.search import Candidate, Constraints
 from policyctx.tuning.settings import Incumbent, Setting
 
@@ -545,3 +545,25 @@ class _Batches(Bar):
             self._batch += 1
             of = f"batch {self._batch} of at most {self._most}"
             super().begin(total, what or f"settings, {of}")
+
+
+_SCRIPTS = ("elements.js", "table.js", "chart.js")
+_BODY = """<header>
+<p id="kicker" class="kicker"></p>
+<h1 id="title"></h1>
+<p id="about" class="lead"></p>
+</header>
+<main id="main"></main>"""
+
+
+def page(report: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the page of a study piece by piece; `report` are its plain values.
+
+    It has the front as a chart, with the figures as a table.
+
+    Raises `MissingExtraError` without the plotting library.
+    """
+    own = resources.files("policyctx.tuning").joinpath("front.js").read_text(encoding="utf-8")
+    title = f"{report['incumbent']}: settings that were tried"
+    scripts = [*map(asset, _SCRIPTS), own]
+    yield from framed(title, _BODY, scripts, [values_script("study", report)])

@@ -145,17 +145,31 @@ async def asked_async(
     """Return the summary from one try, as `asked` does.
 
     What is asynchronous is awaited here, and cancelled when it is too slow; all else has a thread.
+    Nobody waits for what does not obey.
     """
     seconds = _seconds(request, timeout)
     summarize = getattr(summarizer, "summarize_async", summarizer.summarize)
+    asking = asyncio.ensure_future(_awaited(summarize, request))
     try:
-        async with asyncio.timeout(seconds) as waiting:
-            answer = await _awaited(summarize, request)
+        await asyncio.wait([asking], timeout=seconds)
+    finally:
+        if not asking.done():
+            asking.add_done_callback(_forgotten)
+            asking.cancel()
+    if not asking.done():
+        await asyncio.sleep(0)  # so that it is told before the next attempt
+        raise _too_slow(seconds)
+    try:
+        answer = asking.result()
     except Exception as error:  # noqa: BLE001 - raised again as what it is for
-        if waiting.expired():
-            raise _too_slow(seconds) from None
         raise _failure(error) from _chained(error)
     return _checked(answer, request)
+
+
+def _forgotten(late: asyncio.Future[object]) -> None:
+    """Take the exception of a call that was left behind, which asyncio would log."""
+    if not late.cancelled():
+        late.exception()
 
 
 async def in_thread(function: Callable[[], object]) -> object:

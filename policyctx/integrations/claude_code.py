@@ -374,7 +374,7 @@ def _store_folder(root: str, options: Options, event: Event, folder: str) -> str
     wanted = os.path.abspath("/".join(parts[:first]) or "/")
     found = os.path.realpath(wanted)
     if _is_below(wanted, folder) and not _is_inside(found, folder):
-        raise _LeftAloneError(f"{wanted} is a link and leads out of {folder}")
+        raise _LeftAloneError(f"{wanted} leads out of {folder} by a link")
     session_id = safe_part(session_id_of(event))
     own = os.path.join(found, *(part.replace("{session_id}", session_id) for part in parts[first:]))
     if os.path.realpath(own) != os.path.normpath(own):

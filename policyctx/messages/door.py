@@ -8,7 +8,7 @@ lost. What some provider takes counts as broken here only if the API of the mess
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from operator import is_
@@ -21,7 +21,7 @@ from policyctx.messages.editing import Edit, edited_message, shortened_input
 from policyctx.messages.reading import Reading, listed
 from policyctx.messages.shapes.built_in import Shapes
 from policyctx.messages.shapes.shape import RESULT_ROLES, SYSTEM_ROLES, Part, call_key
-from policyctx.patterns import Secrets
+from policyctx.patterns import Original, Secrets
 
 # Fields that an API reads itself, and bytes that a provider or a decoder checks.
 _KEPT = frozenset(
@@ -71,8 +71,9 @@ class Door:
         redact: Mapping[str, str],
         on_broken: Literal["keep", "repair", "refuse"],
         shapes: Shapes,
+        keep: Iterable[str] = (),
     ) -> None:
-        self._secrets = Secrets(redact) if redact else None
+        self._secrets = Secrets(redact, keep) if redact else None
         self._on_broken, self._shapes = on_broken, shapes
         self._given: Sequence[Message] = ()
         self._passed: Sequence[Message] = ()
@@ -175,6 +176,11 @@ class Door:
     def text(self, text: str) -> str:
         """Return a text without secrets."""
         return text if self._secrets is None else self._secrets.replaced(text)
+
+    @property
+    def originals(self) -> dict[Original, None]:
+        """What was replaced and is to be kept; what is saved has to be removed from it."""
+        return self._secrets.originals if self._secrets else {}
 
     @property
     def is_open(self) -> bool:

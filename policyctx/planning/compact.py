@@ -323,13 +323,17 @@ def _why_nothing(parts: Partition, outlook: Outlook, settings: Compaction) -> st
     if parts.start < parts.end:
         return "what is between stays: the user's newest message, or what no summary can tell"
     if pending is not None and pending == parts.end:
-        return f"the calls from message {pending} on have no result yet"
+        return f"a call in {_newest(count - pending)} has no result yet"
     if parts.end >= count and settings.keep_first:
-        return f"`keep_first: {settings.keep_first}` keeps the messages up to {parts.start - 1}"
-    last = f" to {count - 1}" if parts.end < count - 1 else ""
-    kept = f"message{'s' * bool(last)} {parts.end}{last}"
+        return f"`keep_first: {settings.keep_first}` keeps every message"
+    kept = _newest(count - parts.end)
     first = f", and `keep_first` the {settings.keep_first} before" if settings.keep_first else ""
     return f"`keep_recent` keeps {kept}{first}; calls stay with their results"
+
+
+def _newest(messages: int) -> str:
+    # Not by their numbers: a feature counts messages from 1 on, a plan from 0 on.
+    return "the newest message" if messages == 1 else f"the newest {messages:,} messages"
 
 
 def _too_large(

@@ -23,7 +23,7 @@ from policyctx.definitions.names import (
 )
 from policyctx.errors import Diagnostic
 from policyctx.policy import reach
-from policyctx.policy.diagnosing import hint, not_one_of, word
+from policyctx.policy.diagnosing import called_alike, hint, not_one_of, word
 from policyctx.policy.lookup import RulePath
 from policyctx.policy.models import ItemRule, Policy, Section, Step
 from policyctx.policy.models.compaction import Summary
@@ -175,6 +175,7 @@ def inconsistencies(root: Node) -> Iterator[Diagnostic]:
     yield from _wrong_tails(root)
     yield from _overwriting_objects(root)
     yield from _placeholders_without_state(root)
+    yield from _secrets_without_journal(root)
 
 
 def _overwriting_objects(root: Node) -> Iterator[Diagnostic]:
@@ -194,6 +195,21 @@ def _placeholders_without_state(root: Node) -> Iterator[Diagnostic]:
         if given is not None and given.value is True:
             sentence = "with `state: none` no call knows the placeholders of the calls before it"
             yield Diagnostic(given.place, "PC107", sentence, "write `store: {state: kept}`")
+
+
+def _secrets_without_journal(root: Node) -> Iterator[Diagnostic]:
+    """Yield an error for each `keep` without a journal, and with one that a tool could read."""
+    if root.said("store", "state") == "none":
+        sentence, help_ = "with `state: none` nothing is kept", "write `store: {state: kept}`"
+    elif root.said("store", "format") == "envelope":
+        sentence = "with `format: envelope` the index in the folder of the texts would have it"
+        help_ = "write `store: {format: text}`"
+    else:
+        return
+    for _, secret in pairs_of(root.child("redact")):
+        given = secret.child("keep")
+        if given is not None and given.value is True:
+            yield Diagnostic(given.place, "PC107", sentence, help_)
 
 
 def _wrong_combination(model: type[Section], node: Node) -> Iterator[Diagnostic]:
@@ -252,9 +268,7 @@ def _wrong_steps(steps: list[Node]) -> Iterator[Diagnostic]:
     for i, step in enumerate(steps):
         name, action = step.said("name"), action_of(step)
         if isinstance(name, str) and name in seen:
-            node = step.value["name"]
-            help_ = f"the first is at {seen[name].place.seen_from(node.place)}"
-            yield Diagnostic(node.place, "PC107", f"two steps are called {word(node)}", help_)
+            yield called_alike(step.value["name"], seen[name])
         elif isinstance(name, str):
             seen[name] = step.value["name"]
         if action is not None:

@@ -184,6 +184,13 @@ def not_one_of(node: Node, known: list[str]) -> Diagnostic:
     return Diagnostic(node.at, "PC104", sentence, likely)
 
 
+def called_alike(name: Node, first: Node) -> Diagnostic:
+    """Return the diagnostic for a second step of one name."""
+    sentence = f"two steps are called {word(name)}"
+    help_ = f"the first is at {first.place.seen_from(name.place)}"
+    return Diagnostic(name.place, "PC107", sentence, help_)
+
+
 def keys_at(path: Path) -> list[str]:
     """Return the keys that the map at `path` may have."""
     model = model_in(type_at(path))

@@ -16,8 +16,9 @@ from pydantic import ValidationError
 from policyctx.errors import Diagnostic, Location, PolicyError, UnknownPolicyError
 from policyctx.policy import consistency
 from policyctx.policy.agent_options import checks_options
-from policyctx.policy.diagnosing import diagnostics, hint, in_order, shown_node, word
+from policyctx.policy.diagnosing import called_alike, diagnostics, hint, in_order, shown_node, word
 from policyctx.policy.models import VERSIONS, Policy
+from policyctx.policy.models.rules import Secret
 from policyctx.policy.nodes import Node, Path, action_of, read_policy_yaml, typed
 from policyctx.policy.sources import PathName, PolicyName, PolicySource, environment, policy_source
 
@@ -217,6 +218,8 @@ def _merged(base: Node, own: Node, problems: list[Diagnostic], path: Path = ()) 
     """Merge maps by key, `steps` by name; everything else of `own` replaces what was there."""
     if path == ("steps",):
         return _merged_steps(base, own, problems)
+    if path[:-1] == ("redact",) and own.is_map and isinstance(base.value, str):
+        base = Node({Secret.short_form: base}, base.place, base.key)
     is_value = bool(path) and path[-1] in _WHOLE and path[:-1] not in _BY_NAME
     if not (base.is_map and own.is_map) or is_value:
         return own
@@ -243,15 +246,13 @@ def _merged_steps(base: Node, own: Node, problems: list[Diagnostic]) -> Node:
         for step in steps
         if (node := step.child("name")) is not None and isinstance(node.value, str)
     }
-    seen: set[object] = set()
+    seen: dict[object, Node] = {}
     for step in own.value:
         names = [known.said("name") for known in steps]
         name, before = step.said("name"), _text(step, "before")
         # A step that the file itself has twice is not replaced, but left to be told.
         is_known = isinstance(name, str) and name in inherited and name in names
         is_known = is_known and name not in seen
-        if isinstance(name, str):
-            seen.add(name)
         # Any other value of these two stays, for the models to refuse.
         is_off = step.said("remove") is False
         bare = _without(step, *["before"] * (before is not None), *["remove"] * is_off)
@@ -266,7 +267,7 @@ def _merged_steps(base: Node, own: Node, problems: list[Diagnostic]) -> Node:
             if is_known:
                 del steps[names.index(name)]
             else:
-                problems.append(_no_step(step.child("name") or step, step.child("name"), inherited))
+                problems.append(_not_removed(step, seen.get(name), inherited))
         elif is_known:
             at = names.index(name)
             steps[at] = replace(bare, lost=_lost(steps[at], bare))
@@ -274,7 +275,15 @@ def _merged_steps(base: Node, own: Node, problems: list[Diagnostic]) -> Node:
             steps.insert(names.index(before.value), bare)
         else:
             steps.insert(_end(steps, bare, inherited), bare)
+        if isinstance(name, str):
+            seen.setdefault(name, step.value["name"])
     return Node(steps, own.place, own.key)
+
+
+def _not_removed(step: Node, first: Node | None, inherited: Mapping[str, Node]) -> Diagnostic:
+    """Refuse to remove a step that is not there; `first` is the name of the entry before it."""
+    name = step.child("name")
+    return called_alike(name, first) if name and first else _no_step(name or step, name, inherited)
 
 
 def _lost(inherited: Node, own: Node) -> tuple[str, ...]:

@@ -73,6 +73,10 @@ class Body:
         start = self.list_span.start
         return memoryview(self.raw)[start + self.ends[message - 1] : start + self.ends[message]]
 
+    def changed(self, raw: bytes) -> bytes | None:
+        """Return the bytes to send in its place, None if they are those that came."""
+        return None if raw is self.raw or raw == self.raw else raw
+
 
 def read_body(
     raw: bytes, list_key: str, earlier: Body | None = None, limits: ProxyLimits = _LIMITS

@@ -1,14 +1,73 @@
-"""The figures of the proxy in the text format of Prometheus."""
+"""`Counts`: the figures of the proxy, and their text in the format of Prometheus."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from threading import Lock
 from typing import TypeAlias, TypeVar
 
-from policyctx.proxy.turning import Counts
+from policyctx.planning.plan import Plan
+from policyctx.turns.money import Spent
 
 _ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 _PREFIX = "policyctx_proxy_"
 Sample: TypeAlias = "tuple[dict[str, str], float]"
 K = TypeVar("K", str, tuple[str, str])
+
+
+@dataclass(slots=True)
+class Counts:
+    """What happened since the proxy was started. Any thread may add to it."""
+
+    requests: Counter[str] = field(default_factory=Counter)
+    """By outcome: `edited`, `unchanged`, `repeated`, `untouchable`, `held`, `reapplied`, …"""
+    errors: Counter[str] = field(default_factory=Counter)
+    """Internal errors, by the class of the exception."""
+    responses: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """By upstream, and by status or by what failed: `529`, `cut`, `ClientConnectorError`."""
+    decisions: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """By what was done with an item, and by step: `offloaded`, `retire`."""
+    ruled: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Decisions by step and rule."""
+    freed: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Tokens of these items, less those of their placeholders, by step and rule."""
+    failed_writes: int = 0
+    """Writes to the stores of sessions that failed."""
+    spent: Spent = field(default_factory=Spent)
+    _guard: Lock = field(default_factory=Lock)
+
+    def request(self, outcome: str) -> None:
+        """Count a request."""
+        with self._guard:
+            self.requests[outcome] += 1
+
+    def error(self, name: str) -> None:
+        """Count an internal error."""
+        with self._guard:
+            self.errors[name] += 1
+
+    def response(self, upstream: str, outcome: str) -> None:
+        """Count what an upstream answered, or that it did not."""
+        with self._guard:
+            self.responses[upstream, outcome] += 1
+
+    def decided(self, plan: Plan, freed: Sequence[int]) -> None:
+        """Count the decisions of a turn; each freed so many tokens."""
+        with self._guard:
+            self.decisions.update((one.action.past, one.step) for one in plan.new)
+            for one, tokens in zip(plan.new, freed, strict=True):
+                self.ruled[one.step, one.rule] += 1
+                self.freed[one.step, one.rule] += tokens
+
+    def fail_writes(self, number: int) -> None:
+        """Count writes that failed."""
+        with self._guard:
+            self.failed_writes += number
+
+    def spend(self, spent: Spent) -> None:
+        """Add what a call or a summary took."""
+        with self._guard:
+            self.spent += spent
 
 
 def metrics(counts: Counts, *, sessions: int, reloads: int, stopped: int = 0) -> str:

@@ -35,11 +35,12 @@ from policyctx.proxy.connections import (
 )
 from policyctx.proxy.conversations import credential_of, scope_of
 from policyctx.proxy.encodings import BodyTooLargeError, decoded
+from policyctx.proxy.failures import at
 from policyctx.proxy.forwarding import Forwarder, Outgoing, keep_headers, pieces_in_time
 from policyctx.proxy.limits import ProxyLimits
 from policyctx.proxy.page import Pages
 from policyctx.proxy.scanning import UntouchableError
-from policyctx.proxy.turning import LARGE, ListRequest, Turned, Turning, at
+from policyctx.proxy.turning import LARGE, ListRequest, Turned, Turning
 from policyctx.turns.driving import Steps, finished
 
 _log = logging.getLogger(__name__)

@@ -6,23 +6,17 @@ if that is not possible either, the body is sent as it came.
 
 import logging
 import time
-import traceback
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
 from policyctx.compaction.summarizers import summarizer_for
-from policyctx.definitions.items import Message
 from policyctx.definitions.tokenizers import is_remote
-from policyctx.errors import MessagesError, ShapeError, StoreError, UsageError
+from policyctx.errors import UsageError
 from policyctx.messages.asked import HELD, Api, model_name
-from policyctx.messages.json_text import JSON
 from policyctx.messages.markers import MARKER
 from policyctx.planning.compiled import OffloadPolicy
-from policyctx.planning.plan import Plan
 from policyctx.pricing.rows import row_of
 from policyctx.proxy.bodies import (
     REMOVED,
@@ -40,19 +34,18 @@ from policyctx.proxy.conversations import (
     header_identity,
     identity_of,
 )
+from policyctx.proxy.failures import NO_LIST, Failures, is_of_the_client
 from policyctx.proxy.history import end_record, last_call, owner_of, owner_record, turn_record
 from policyctx.proxy.limits import ProxyLimits
+from policyctx.proxy.metrics import Counts
 from policyctx.proxy.policies import Policies
 from policyctx.proxy.scanning import UntouchableError
-from policyctx.replay.unwritten_store import UnwrittenStore
+from policyctx.replay.unwritten_store import UnwrittenRecords
 from policyctx.session import Session
 from policyctx.tokens.usage import usage_of
 from policyctx.turns.driving import Steps, finished
-from policyctx.turns.effects import Record
-from policyctx.turns.money import Spent
 from policyctx.turns.request import Request
 from policyctx.turns.result import Result
-from policyctx.turns.sources import Sources, joined
 
 _log = logging.getLogger(__name__)
 
@@ -68,7 +61,6 @@ _MOST_NAMED, _NAME_CHARS = 64, 80
 # Bytes of a body, and of what is new in it, above which the first step of a turn would be long.
 LARGE, _MUCH_NEW = 2**20, 2**14
 _LIMITS = ProxyLimits()
-_NO_LIST = "its list is not one of messages of the API"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,61 +84,6 @@ class Turned:
     turn: int = 0
 
 
-@dataclass(slots=True)
-class Counts:
-    """What happened since the proxy was started. Any thread may add to it."""
-
-    requests: Counter[str] = field(default_factory=Counter)
-    """By outcome: `edited`, `unchanged`, `repeated`, `untouchable`, `held`, `reapplied`, …"""
-    errors: Counter[str] = field(default_factory=Counter)
-    """Internal errors, by the class of the exception."""
-    responses: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """By upstream, and by status or by what failed: `529`, `cut`, `ClientConnectorError`."""
-    decisions: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """By what was done with an item, and by step: `offloaded`, `retire`."""
-    ruled: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """Decisions by step and rule."""
-    freed: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """Tokens of these items, less those of their placeholders, by step and rule."""
-    failed_writes: int = 0
-    """Writes to the stores of sessions that failed."""
-    spent: Spent = field(default_factory=Spent)
-    _guard: Lock = field(default_factory=Lock)
-
-    def request(self, outcome: str) -> None:
-        """Count a request."""
-        with self._guard:
-            self.requests[outcome] += 1
-
-    def error(self, name: str) -> None:
-        """Count an internal error."""
-        with self._guard:
-            self.errors[name] += 1
-
-    def response(self, upstream: str, outcome: str) -> None:
-        """Count what an upstream answered, or that it did not."""
-        with self._guard:
-            self.responses[upstream, outcome] += 1
-
-    def decided(self, plan: Plan, freed: Sequence[int]) -> None:
-        """Count the decisions of a turn; each freed so many tokens."""
-        with self._guard:
-            self.decisions.update((one.action.past, one.step) for one in plan.new)
-            for one, tokens in zip(plan.new, freed, strict=True):
-                self.ruled[one.step, one.rule] += 1
-                self.freed[one.step, one.rule] += tokens
-
-    def fail_writes(self, number: int) -> None:
-        """Count writes that failed."""
-        with self._guard:
-            self.failed_writes += number
-
-    def spend(self, spent: Spent) -> None:
-        """Add what a call or a summary took."""
-        with self._guard:
-            self.spent += spent
-
-
 class Turning:
     """Applies policies to requests. Any thread may use it."""
 
@@ -167,6 +104,7 @@ class Turning:
         self._unpriced: set[tuple[str, str]] = set()
         """The models, with their service tier, without a price that the log has named."""
         self.counts = Counts()
+        self._failures = Failures(self.counts, dry_run=dry_run)
 
     def warm_up(self) -> None:
         """Load what the first turn needs, such as a vocabulary; decides and writes nothing."""
@@ -178,7 +116,7 @@ class Turning:
             if not is_remote(policy.model.tokenizer):
                 _log.debug("warmed up by a list of %d tokens", plan.tokens_before)
         except Exception as error:  # noqa: BLE001 - a turn reports what fails in it
-            self._note(error, "the proxy was not warmed up")
+            self._failures.note(error, "the proxy was not warmed up")
 
     def turned(self, request: ListRequest) -> Turned:
         """Return what to send for a request; raises nothing."""
@@ -194,9 +132,9 @@ class Turning:
         except UntouchableError as error:
             return self.left_alone(error)
         except Exception as error:  # noqa: BLE001 - the client gets its answer whatever happens
-            if _is_of_the_client(error):
-                return self.left_alone(UntouchableError(_NO_LIST))
-            self._note(error, "sent unchanged")
+            if is_of_the_client(error):
+                return self.left_alone(UntouchableError(NO_LIST))
+            self._failures.note(error, "sent unchanged")
             self._count("failed_open")
         return Turned()
 
@@ -225,7 +163,7 @@ class Turning:
             finally:
                 one.lock.release()
         except Exception as failure:  # noqa: BLE001 - the client gets the refusal
-            self._note(failure, "a refused request was not sent again")
+            self._failures.note(failure, "a refused request was not sent again")
         return None
 
     def _shortened(
@@ -262,7 +200,7 @@ class Turning:
         except UsageError:
             self._count("unreadable_usage")
         except Exception as error:  # noqa: BLE001 - the response is on its way
-            self._note(error, "its usage was not observed")
+            self._failures.note(error, "its usage was not observed")
 
     def _learn(
         self, conversation: ProxyConversation, session: Session, usage: object
@@ -326,7 +264,7 @@ class Turning:
         last = conversation.sent
         if last is not None and last.body.raw == body.raw and api.decides:
             self._count("repeated")
-            return Turned(_new(last.raw, body), conversation, conversation.turn)
+            return Turned(body.changed(last.raw), conversation, conversation.turn)
         if last is not None and not _is_read_after(body, last.body):
             body = read_body(body.raw, api.messages, last.body, self._limits)
         try:
@@ -345,47 +283,9 @@ class Turning:
                 return self._counted(session, api, body)
             return (yield from self._applied(conversation, session, api, body))
         except Exception as error:
-            if (turned := self._after(error, conversation, body, last)) is None:
+            if (raw := self._failures.body_after(error, conversation, body, last)) is None:
                 raise
-            return turned
-
-    def _after(
-        self,
-        error: Exception,
-        conversation: ProxyConversation,
-        body: Body,
-        last: SentBody | None,
-    ) -> Turned | None:
-        """Return a request after an error, with the earlier decisions; None if there are none.
-
-        After an error of the session's store, which is logged once, it is sent as it came.
-        """
-        is_told = self._has_stopped(conversation, error)
-        is_edited = last is not None and _new(last.raw, last.body) is not None
-        again = _again(last, body) if is_edited and not self.dry_run else None
-        if last is None or again is None:
-            if not is_told:
-                return None
-            self._count("failed_open")
-            return Turned()
-        new = spliced(body, *again, fields=last.fields, writer=conversation.writer)
-        what = "earlier decisions were applied again"
-        if _is_of_the_client(error):
-            _log.info("%s, and %s", _NO_LIST, what)
-        elif not is_told:
-            self._note(error, what)
-        self._count("reapplied")
-        return Turned(_new(new, body))
-
-    def _has_stopped(self, conversation: ProxyConversation, error: Exception) -> bool:
-        """Whether a turn failed because of the session's store, which is logged once."""
-        session = conversation.session
-        if session is None or not isinstance(error, StoreError) or not session.writes.problem:
-            return False
-        self.counts.error(type(error).__name__)
-        for warning in session.writes.news():
-            _log.warning("session %s: %s", conversation.name, warning)
-        return True
+            return Turned(body.changed(raw))
 
     def _applied(
         self, conversation: ProxyConversation, session: Session, api: Api, body: Body
@@ -406,7 +306,7 @@ class Turning:
             conversation.sent = SentBody(body, body.messages, (), {}, body.raw)
             self._count("previewed")
             return Turned(None, conversation, conversation.turn)
-        new = _new(self._put(conversation, api, body, result), body)
+        new = body.changed(self._put(conversation, api, body, result))
         self._count("unchanged" if new is None else "edited")
         return Turned(new, conversation, conversation.turn)
 
@@ -465,7 +365,7 @@ class Turning:
                 session.store.remember(records, flush=False)
                 conversation.is_owned = True
         except Exception as error:  # noqa: BLE001 - the request has to be sent
-            self._note(error, "what a turn decided was not recorded")
+            self._failures.note(error, "what a turn decided was not recorded")
 
     def _counted(self, session: Session, api: Api, body: Body) -> Turned:
         """Return a request that counts tokens with the list that would be sent."""
@@ -477,7 +377,7 @@ class Turning:
         found = (given.get(id(message)) for message in messages)
         sources = [None if i is None else range(i, i + 1) for i in found]
         new = spliced(body, messages, tuple(sources), fields={}, writer=ListWriter())
-        return Turned(_new(new, body))
+        return Turned(body.changed(new))
 
     def _session(self, conversation: ProxyConversation, policy: OffloadPolicy) -> Session:
         """Return the session of a conversation, under the policy that its agent has now."""
@@ -503,29 +403,12 @@ class Turning:
     def _count(self, outcome: str) -> None:
         self.counts.request(outcome)
 
-    def _note(self, error: Exception, what: str) -> None:
-        """Log an internal error without any text of a message, which its own text may have."""
-        self.counts.error(type(error).__name__)
-        _log.error("an internal error, and %s: %s", what, at(error))
-
-
-def at(error: Exception) -> str:
-    """Return the class of an error and where it was raised, without its text."""
-    frames = traceback.extract_tb(error.__traceback__)
-    place = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
-    return type(error).__name__ + place
-
 
 def _locked(conversation: ProxyConversation) -> Steps[None]:
     """Take the lock of a conversation; waits for it in a later step."""
     if not conversation.lock.acquire(blocking=False):
         yield
         conversation.lock.acquire()
-
-
-def _new(raw: bytes, body: Body) -> bytes | None:
-    """Return the bytes to send, None if they are those that came."""
-    return None if raw is body.raw or raw == body.raw else raw
 
 
 def _is_read_after(body: Body, last: Body) -> bool:
@@ -550,45 +433,8 @@ def _fields(api: Api, result: Result) -> dict[str, object]:
     return {MARKER: REMOVED} | {n: value for n, value in found.items() if n and value is not None}
 
 
-def _again(last: SentBody | None, body: Body) -> tuple[Sequence[Message], Sources] | None:
-    """Return a list as earlier turns sent it, and behind it what is new since then.
-
-    Returns None if that cannot be told: the list does not continue the last one, and a summary
-    stands where the two part.
-    """
-    if last is None:
-        return None
-    shared = min(body.known, len(last.body.messages))
-    if not shared or last.body.messages[shared - 1] is not body.messages[shared - 1]:
-        return None
-    if shared < len(last.body.messages) and None in last.sources:
-        return None
-    kept = [one if one is None else range(one.start, min(one.stop, shared)) for one in last.sources]
-    sources = joined(kept)
-    count = sum(1 if one is None else len(one) for one in sources)
-    messages = [*last.messages[:count], *body.messages[shared:]]
-    return messages, joined([*sources, range(shared, len(body.messages))])
-
-
 # It asks no model.
 _OFFLINE = "extractive"
-
-
-class UnwrittenRecords(UnwrittenStore):
-    """A store that writes nothing, and keeps the records of its session."""
-
-    def __init__(self, root: Path, policy: OffloadPolicy) -> None:
-        super().__init__(root, policy.store)
-        self._records: list[dict[str, JSON]] = []
-
-    def remember(self, records: Sequence[Record], *, flush: bool = True) -> None:
-        """Keep records of the session in memory."""
-        del flush
-        self._records += map(dict, records)
-
-    def records(self) -> list[dict[str, JSON]]:
-        """Return every record kept, oldest first."""
-        return [*self._records]
 
 
 def dry_session(policy: OffloadPolicy, root: Path, name: str) -> Session:
@@ -597,13 +443,8 @@ def dry_session(policy: OffloadPolicy, root: Path, name: str) -> Session:
     return Session(
         policy,
         session_id=name,
-        store=UnwrittenRecords(root, policy),
+        store=UnwrittenRecords(root, policy.store),
         on_invalid="keep",
         summarizer=summarizer,
         expects_usage=False,
     )
-
-
-def _is_of_the_client(error: Exception) -> bool:
-    """Return whether a list is none of the API's; its text may have a part of the request."""
-    return isinstance(error, MessagesError) and not isinstance(error, ShapeError)

@@ -16,7 +16,7 @@ from policyctx.definitions.names import is_url, url_problem
 from policyctx.errors import InputError, UnreadableRecordingError
 from policyctx.replay import reading
 from policyctx.replay.executing import Executor, Job, LostJob
-from policyctx.replay.objects import ObjectUrl
+from policyctx.replay.reading import ObjectUrl
 from policyctx.replay.recording import Recording, is_used_since
 
 Place: TypeAlias = Path | ObjectUrl

@@ -30,7 +30,6 @@ from policyctx.pricing.dollars import CallPrices, prices_of
 from policyctx.pricing.rows import row_of
 from policyctx.replay.audit import audited
 from policyctx.replay.cache import LAYOUTS, LayoutName
-from policyctx.replay.captions import first_words, why_untouched
 from policyctx.replay.common import Common
 from policyctx.replay.cost import call_shares
 from policyctx.replay.recording import MarkedPlace, ModelCall, RecordedItems, Recording
@@ -45,6 +44,8 @@ from policyctx.replay.simulated import (
     StepUse,
     SummaryCall,
     TypeTokens,
+    first_words,
+    why_untouched,
 )
 from policyctx.replay.terms import CallTerms, Contradiction, PricesOf, contradictions, terms_of
 from policyctx.replay.timeline import SessionPart, Timeline, seen_items

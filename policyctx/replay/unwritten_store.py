@@ -1,4 +1,4 @@
-"""`UnwrittenStore`: the store of a replay, which writes nothing."""
+"""Stores that write nothing: `UnwrittenStore` of a replay, `UnwrittenRecords` of a dry run."""
 
 import os
 from collections.abc import Sequence
@@ -80,3 +80,20 @@ class UnwrittenStore:
             content.wanted_path or expected,
             passes=lambda path: self._hashes.get(path, found) == found,
         )
+
+
+class UnwrittenRecords(UnwrittenStore):
+    """A store that writes nothing, and keeps the records of its session."""
+
+    def __init__(self, root: Root, settings: Store) -> None:
+        super().__init__(root, settings)
+        self._records: list[dict[str, JSON]] = []
+
+    def remember(self, records: Sequence[Record], *, flush: bool = True) -> None:
+        """Keep records of the session in memory."""
+        del flush
+        self._records += map(dict, records)
+
+    def records(self) -> list[dict[str, JSON]]:
+        """Return every record kept, oldest first."""
+        return [*self._records]

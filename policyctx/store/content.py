@@ -159,7 +159,7 @@ def is_inside(path: object) -> bool:
     if not isinstance(path, str) or "\0" in path:
         return False
     parts = path.split("/")
-    return not _ELSEWHERE & set(parts) and parts[0].casefold() != STATE_FOLDER
+    return _ELSEWHERE.isdisjoint(parts) and parts[0].casefold() != STATE_FOLDER
 
 
 class FileWriter(Protocol):

@@ -27,7 +27,7 @@ from policyctx.store.collector import (
 from policyctx.store.content import Content, Origin, Saved
 from policyctx.store.files import Format
 from policyctx.store.index import Index, IndexEntry
-from policyctx.store.journal import Event, StateFolder, events, session_ids, state_folders
+from policyctx.store.journal import JOURNAL, Event, StateFolder, events, session_ids, state_folders
 from policyctx.store.local.backend import LocalBackend
 from policyctx.store.read import (
     ContentReader,
@@ -149,6 +149,11 @@ class ContextFileSystem:
     def keeps_index(self) -> bool:
         """Whether the store knows its contents; not with `state: none`."""
         return self._state is not None
+
+    @property
+    def journal(self) -> str:
+        """The path of the session's journal, at a URL a prefix; empty with `state: none`."""
+        return f"{self.root}/{self._state.folder}/{JOURNAL}" if self._state else ""
 
     @classmethod
     def sessions(cls, root: str | os.PathLike[str]) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ import contextlib
 import os
 import re
 from collections.abc import Iterable, Mapping
+from itertools import chain
 
 from policyctx.messages.json_text import JSON
 from policyctx.store.backend import Backend, random_name
@@ -115,18 +116,19 @@ class OpenBatches:
         """Whether an open batch has this path, so that `collect` leaves its file alone."""
         return any(path in paths for paths in self._paths.values())
 
-    def named_by(self, records: Iterable[Mapping[str, JSON]]) -> dict[str, frozenset[str]]:
+    def named_by(self, records: Iterable[Mapping[str, JSON]]) -> dict[str, set[str]]:
         """Return each batch of which records settle a path, with its remaining paths.
 
         A path that several batches have is settled for the oldest of them.
         """
-        left: dict[str, frozenset[str]] = {}
-        for record in records:
-            for path in named_paths(record) if self._paths else ():
-                every = ((batch, left.get(batch, paths)) for batch, paths in self._paths.items())
-                found = next(((batch, paths) for batch, paths in every if path in paths), None)
-                if found is not None:
-                    left[found[0]] = found[1] - {path}
+        left: dict[str, set[str]] = {}
+        for path in chain.from_iterable(map(named_paths, records)) if self._paths else ():
+            for batch, paths in self._paths.items():
+                if path in left.get(batch, paths):
+                    if batch not in left:
+                        left[batch] = set(paths)
+                    left[batch].remove(path)
+                    break
         return left
 
     def update(self, changed: Mapping[str, Iterable[str]]) -> None:

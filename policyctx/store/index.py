@@ -159,18 +159,22 @@ def is_young(entry: IndexEntry, now: float) -> bool:
     return now - entry.saved_at < GRACE_S
 
 
-def _is_entry(value: dict[object, object]) -> bool:
-    numbers = (value.get(name) for name in ("bytes", "chars", "lines", "saved_at"))
-    texts = (value.get(name, "") for name in ("wanted", "rest", "same_as", "replaces", *_TEXTS))
-    positions = (value.get(name, 0) for name in _NUMBERS)
+def _is_entry(value: dict[str, object]) -> bool:
+    # Loops, not generators: a folder of 10,000 sessions is listed by this.
+    for name in ("bytes", "chars", "lines", "saved_at"):
+        if type(value.get(name)) not in {int, float}:
+            return False
+    for name in ("wanted", "rest", "same_as", "replaces", *_TEXTS):
+        if not isinstance(value.get(name, ""), str):
+            return False
+    for name in _NUMBERS:
+        if type(value.get(name, 0)) is not int:
+            return False
     sha256 = value.get("sha256")
     return (
         is_inside(value.get("path"))
         and isinstance(sha256, str)
         and _SHA256.fullmatch(sha256) is not None
-        and all(type(number) in {int, float} for number in numbers)
-        and all(isinstance(text, str) for text in texts)
-        and all(type(position) is int for position in positions)
         and ("wanted" not in value or is_inside(value["wanted"]))
     )
 

@@ -437,10 +437,13 @@ def newest_first(backend: Backend, folder: str, kind: str) -> Iterator[Any]:
         at = content.rfind(start, 0, at)
 
 
-def newest_entry(backend: Backend, folder: str) -> IndexEntry | None:
-    """Return the content that was saved last by the journal in a folder."""
-    found = map(entry_of, newest_first(backend, folder, "saved"))
-    return next(filter(None, found), None)
+def newest_format(backend: Backend, folder: str) -> Format | None:
+    """Return the format of the content that was saved last by the journal in a folder."""
+    found = (one for one in newest_first(backend, folder, "saved") if isinstance(one, dict))
+    newest = next(found, None)
+    if newest is None:
+        return None
+    return "envelope" if newest.get("format") == "envelope" else "text"
 
 
 def all_indexes(backend: Backend) -> Iterator[Index]:

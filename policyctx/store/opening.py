@@ -24,8 +24,8 @@ from policyctx.store.journal import (
     INDEX,
     JOURNAL,
     StateFolder,
-    newest_entry,
     newest_first,
+    newest_format,
     session_of,
     state_folders,
 )
@@ -33,7 +33,7 @@ from policyctx.store.local.backend import LocalBackend
 
 SESSION_FIELD = "{session_id}"
 _RANDOM = "abcdefghijklmnopqrstuvwxyz0123456789"
-# How many prefixes below a URL are looked at for stores, to name them in an error.
+# How many stores below a root are named in an error; of a URL, how many prefixes are looked at.
 _MOST_BELOW = 20
 
 
@@ -154,8 +154,8 @@ def newest_record(root: Path, session: str, kind: str) -> dict[str, Any] | None:
 def _newest_format(backend: Backend, folder: str) -> Format:
     """Return the format of a session's newest content; without any, by the snapshot's place."""
     with suppress(OSError):  # damaged; the session repairs it when it is opened
-        if (entry := newest_entry(backend, folder)) is not None:
-            return entry.format
+        if (found := newest_format(backend, folder)) is not None:
+            return found
     with suppress(FileNotFoundError):
         if folder == STATE_FOLDER and backend.status(INDEX).is_file:
             return "envelope"
@@ -182,7 +182,8 @@ def _nothing_found(backend: Backend, session: str | None, others: list[str]) -> 
 
 def _stores_below(backend: Backend) -> list[str]:
     if isinstance(backend.root, Path):
-        return sorted(folder.parent.name for folder in backend.root.glob(f"*/{STATE_FOLDER}"))
+        below = (folder.parent.name for folder in backend.root.glob(f"*/{STATE_FOLDER}"))
+        return sorted(islice(below, _MOST_BELOW))
     found = []
     for name in islice(backend.names(""), _MOST_BELOW):
         with suppress(NotADirectoryError):  # an object, where folders stand for prefixes

@@ -218,9 +218,16 @@ class Snapshots:
 
     def covers(self, backend: Backend, position: Position) -> bool:
         """Whether the snapshot on the disk covers all of its journal up to this position."""
-        found = _fold_on_disk(backend, self.path(backend))
-        ids = head_ids(position.head)[:1]
-        return found is not None and (found.journal_id,) == ids and found.bytes == position.bytes
+        return _is_at(_fold_on_disk(backend, self.path(backend)), position)
+
+    def were_at(self, position: Position) -> bool:
+        """Whether the snapshot covered all of its journal when it was read or written last."""
+        return _is_at(self._folded, position)
+
+
+def _is_at(fold: Fold | None, position: Position) -> bool:
+    ids = head_ids(position.head)[:1]
+    return fold is not None and (fold.journal_id,) == ids and fold.bytes == position.bytes
 
 
 def _is_much(missing: int, entries: int) -> bool:

@@ -64,6 +64,7 @@ class State:
         self._is_loaded = False
         self._has_recalled = False
         """Whether the records were read before the rest."""
+        self._has_written = False
         self._is_damaged = False
         self._snapshots = Snapshots(place.snapshots, folder=place.path)
         self._batches: OpenBatches | None = None
@@ -90,7 +91,7 @@ class State:
 
         Damage stays for the session that goes on, which reports it.
         """
-        if self._position is None or self.notices:
+        if self._position is None or self.notices or self._is_only_read:
             return
         with suppress(OSError, StoreError):
             if self._snapshots.lags(backend):
@@ -122,6 +123,7 @@ class State:
     def writing(self, backend: Backend) -> Iterator[Index]:
         """Hold the session's lock, with the index up to date and the journal complete."""
         with self._threads, self._lock(backend):
+            self._has_written = True
             try:
                 self._torn = self._read(backend, writing=True)
                 if self._torn:
@@ -199,11 +201,11 @@ class State:
 
     def _still_held(self, backend: Backend) -> list[IndexEntry]:
         """Return the held entries, less those that were removed after their batch was closed."""
-        batches = self._open_batches
+        batches = self._open_batches if self._held else None
         return [
             entry
             for entry in self._held
-            if batches.protects(entry.path) or is_stored(backend, entry.path)
+            if present(batches).protects(entry.path) or is_stored(backend, entry.path)
         ]
 
     def left_by_dead(self, backend: Backend) -> list[IndexEntry]:
@@ -302,6 +304,8 @@ class State:
             if self._held:
                 with self.writing(backend):
                     self.append(backend)
+            elif self._is_only_read:
+                return
             self.refresh(backend)
             if self._position is None:
                 return
@@ -311,13 +315,20 @@ class State:
                 if not self._snapshots.covers(backend, self._position):
                     self._snapshots.write(backend, index, self._position, self._journal(backend))
 
+    @property
+    def _is_only_read(self) -> bool:
+        """Whether nothing was written here, and the snapshot covered the journal as it was read."""
+        is_sound = self._position is not None and not (self._has_written or self._is_damaged)
+        return is_sound and self._snapshots.were_at(present(self._position))
+
     def close(self, backend: Backend) -> None:
         """Complete the snapshot, and close every batch, settled or not."""
         with self._threads:
             try:
                 self.complete_snapshot(backend)  # the batches protect held entries until then
             finally:
-                self._open_batches.close_all(backend)
+                if self._batches is not None:
+                    self._open_batches.close_all(backend)
 
     def write_anew(self, backend: Backend) -> None:
         """Replace the journal by one that contains just the index; only while `writing`."""

@@ -28,6 +28,7 @@ from policyctx.testing.step_definitions import (
     Definition,
     Definitions,
     StepDefinition,
+    has_words,
     visible_definitions,
 )
 from policyctx.testing.steps import MODULES
@@ -155,13 +156,13 @@ def list_steps(config: pytest.Config, session: pytest.Session) -> None:
     session.perform_collect()
     # Nothing but the list is to be read here, by programs least of all.
     config.pluginmanager.unregister(name="terminalreporter")
-    words = config.getoption("policyctx_steps_with").lower().split()
+    words = config.getoption("policyctx_steps_with")
     every = [*map(_listed, library()), *_own(config)]
-    listed = [one for one in every if all(word in _text(one).lower() for word in words)]
+    listed = [one for one in every if has_words(_text(one), words)]
     if config.getoption("policyctx_steps") == "json":
         text = json.dumps([asdict(step) for step in listed], ensure_ascii=False, indent=2)
     else:
-        text = "\n\n".join(map(_text, listed))
+        text = "\n\n".join(map(_text, listed)) or f"No step has all of the words: {words}"
     print(visible(text))  # noqa: T201 - it is what was asked for
 
 

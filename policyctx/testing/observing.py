@@ -12,6 +12,7 @@ from typing import TypeAlias
 from policyctx.definitions.items import Item, PlainValue
 from policyctx.errors import Location, present
 from policyctx.paths import safe_part
+from policyctx.patterns import name_in_marks, names_of_marks
 from policyctx.planning.compiled import OffloadPolicy, Treatment
 from policyctx.planning.decisions import Decision, ItemVerdict
 from policyctx.planning.plan import Outcome, Plan
@@ -48,6 +49,7 @@ MISSING = {
     "pinned": "it kept no item",
     "reached": "it never stopped the step",
     "recent": "it kept no item",
+    "redacted": "it matched no text",
     "refused": "it kept no item",
     "saved": "no file was saved",
     "selected": "it selected no item",
@@ -96,6 +98,10 @@ def rules_of(tree: Node) -> tuple[CoverageRule, ...]:
         for name, node in pairs_of(tree.child(section)):
             found += _level(node, (section, name))
     found += _compaction(tree.child("compaction"), ("compaction",))
+    for name, node in pairs_of(tree.child("redact")):
+        # An inherited pattern is covered where it is written.
+        if (node.key or node.place).file == tree.place.file:
+            found.append(_rule(("redact", name), node, ("redacted",), shows_value=False))
     for key, node in pairs_of(tree.child("store")):
         if key in _STORE:
             found.append(_rule(("store", key), node, _STORE[key]))
@@ -264,7 +270,7 @@ def decided_sides(plan: Plan) -> set[Side]:
     """Return the sides of rules that a plan made decide; some may be of keys that have defaults."""
     policy = plan.conversation.policy
     steps = {step.name: step for step in policy.all_steps}
-    found = set(_types(plan, policy))
+    found = set(_types(plan, policy)).union(_secrets(plan, policy))
     for decision in plan.new:
         found.update(_of_decision(decision, steps[decision.step], policy))
     for outcome in plan.outcomes:
@@ -284,6 +290,13 @@ def _types(plan: Plan, policy: OffloadPolicy) -> Iterator[Side]:
         rule = policy.items.get(item_type)
         if rule is not None and rule.match is not None:
             yield ("items", item_type, "match"), "matched"
+
+
+def _secrets(plan: Plan, policy: OffloadPolicy) -> Iterator[Side]:
+    found = {name for item in plan.items for name in names_of_marks(item.text)}
+    for name in policy.policy.redact:
+        if name_in_marks(name) in found:
+            yield ("redact", name), "redacted"
 
 
 def _of_decision(decision: Decision, step: Step, policy: OffloadPolicy) -> Iterator[Side]:

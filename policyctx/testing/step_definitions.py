@@ -311,6 +311,17 @@ def _stems(text: str) -> frozenset[str]:
     )
 
 
+def has_words(text: str, wanted: str) -> bool:
+    """Return whether a text has all of the words, whatever their endings.
+
+    Words that say nothing of what a step is about count only if there are no others.
+    """
+    stems = _stems(wanted)
+    if not stems:
+        return all(word in text.lower() for word in wanted.lower().split())
+    return all(_has(_stems(text), word) for word in stems)
+
+
 def _has(stems: frozenset[str], word: str) -> bool:
     """Whether one of the stems is that of the word, or begins with it or the other way round."""
     return word in stems or any(

@@ -36,7 +36,7 @@ from policyctx.tokens.refusals import refusal_of
 from policyctx.tokens.usage import Usage
 from policyctx.turns.breakpoints import Placing
 from policyctx.turns.compacting import Compacting, NotCompacted
-from policyctx.turns.effects import BeforeCompaction, Holds, Remember, Save, Turn
+from policyctx.turns.effects import BeforeCompaction, Holds, Record, Remember, Save, Turn
 from policyctx.turns.knowledge import Knowledge
 from policyctx.turns.known_list import KnownList
 from policyctx.turns.memory import Memory
@@ -121,6 +121,7 @@ class Calls:
         found = memory.call_of(message, self._knowledge.shapes) if call is None else None
         given = (one for one in (call, found, message) if one is not None)
         messages = [self._knowledge.door.redacted(one) for one in given]
+        yield from self._keep_originals(memory)
         facts = self._knowledge.facts(memory, sources=sources)
         known = self._knowledge.new_list(memory, facts=facts)
         known.read(listed(messages))
@@ -181,6 +182,7 @@ class Calls:
         entered = self._knowledge.door.let_in(messages, changed=changed)
         given, messages = messages, entered.messages
         memory = yield from self._knowledge.recall()
+        yield from self._keep_originals(memory)
         if self._knowledge.stands_alone and request.reads_once:
             known = self._knowledge.list_alone(messages, memory, changed=changed)
         else:
@@ -190,7 +192,10 @@ class Calls:
         facts = self._knowledge.facts(memory, request)
         planned = known.planner.plan(facts, moments=moments, comes_back=known.comes_back)
         placing = memory.placing_of(known, request)
-        known, result = yield from self._done(planned, known, messages, memory, request)
+        beside = [memory.usage_record()] if is_settled and self._knowledge.keeps_state else []
+        result = yield from _carried_out(planned, known, on_invalid=self._on_invalid, beside=beside)
+        written = beside if result.plan.new else []
+        known, result = yield from self._done(result, known, messages, memory, request)
         placed = placing if isinstance(placing, Breakpoints) else Breakpoints()
         result = replace(result, breakpoints=placed)
         if isinstance(placing, Placing):
@@ -212,11 +217,14 @@ class Calls:
         known.conversation.sent = known.conversation.reading.message_count
         memory.called_at = self._knowledge.clock()
         memory.send(known.conversation, facts)
-        if is_settled and self._knowledge.keeps_state and memory.has_decided:
-            yield from note(memory.usage_record())
-        if self._knowledge.keeps_state and self._policy.asks_for_time and memory.has_decided:
+        if self._knowledge.keeps_state and memory.has_decided:
             # A session that has decided nothing leaves nothing on the disk.
-            yield from note(memory.call_record())
+            notes = [memory.usage_record()] if is_settled else []
+            if notes == written:
+                notes = []
+            if self._policy.asks_for_time:
+                notes.append(memory.call_record())
+            yield from note(*notes)
         if self._expects_usage:
             log_blindness(memory, self._policy, self._knowledge.session_id)
         return (yield from self._with_warnings(result, warnings, memory))
@@ -229,6 +237,7 @@ class Calls:
         self._knowledge.check_door()
         memory = yield from self._knowledge.recall()
         entered = self._knowledge.door.let_in(messages)
+        yield from self._keep_originals(memory)
         known = self._knowledge.list_of(entered.messages, memory)
         warnings = yield from self._notices.of_root(known, memory)
         warnings = (*warnings, *self._news_of(entered))
@@ -242,12 +251,32 @@ class Calls:
             self._summarizer_for(self._policy.compaction(step).summary.by), _ASKING_NOBODY
         ):
             warnings = (*warnings, "no model makes the summary, so the instructions have no effect")
-        known, result = yield from self._done(planned, known, entered.messages, memory, request)
+        result = yield from _carried_out(planned, known, on_invalid=self._on_invalid)
+        known, result = yield from self._done(result, known, entered.messages, memory, request)
         if (why := result.plan.outcomes[-1].stopped) is not None and why.code == "not_saved":
             # A turn by itself tells once that nothing can be written.
             warnings = (*warnings, f"not compacted: {why.sentence}")
         memory.returned(known, messages, result.messages)
         return (yield from self._with_warnings(_traced(result, entered), warnings, memory))
+
+    def _keep_originals(self, memory: Memory) -> Turn[None]:
+        """Save the secrets that the door replaced and the policy keeps, each once.
+
+        Whatever cannot be saved is tried again by the next call. Raises `StoreError` under
+        `on_failure: raise`.
+        """
+        found = self._knowledge.door.originals
+        new = [one for one in found if one not in memory.originals]
+        if new:
+            records = ({"record": "redacted", **one._asdict()} for one in new)
+            try:
+                yield from Remember((*records,)).ask()
+            except StoreError:
+                if self._policy.store.on_failure == "raise":
+                    raise
+                return
+            memory.originals.update(new)
+        found.clear()
 
     def _news_of(self, entered: Entered) -> Iterator[str]:
         """Yield a warning for each repair, once."""
@@ -258,14 +287,13 @@ class Calls:
 
     def _done(
         self,
-        planned: Plan,
+        result: Result,
         known: KnownList,
         messages: Sequence[Message],
         memory: Memory,
         request: Request,
     ) -> Turn[tuple[KnownList, Result]]:
-        """Carry out a plan with its compaction; return the result, and the list that it leaves."""
-        result = yield from _carried_out(planned, known, on_invalid=self._on_invalid)
+        """Make the compaction of a plan; return the result, and the list that it leaves."""
         if (replacing := result.plan.compaction) is not None:
             known, result = yield from self._compact(
                 known, result, replacing, messages, memory, request=request
@@ -387,10 +415,15 @@ def _traced(result: Result, entered: Entered) -> Result:
 
 
 def _carried_out(
-    planned: Plan, known: KnownList, *, on_invalid: Literal["raise", "keep"]
+    planned: Plan,
+    known: KnownList,
+    *,
+    on_invalid: Literal["raise", "keep"],
+    beside: Sequence[Record] = (),
 ) -> Turn[Result]:
     """Carry out a plan for the known list, and return the result for the list that was read last.
 
+    The records `beside` are written with the plan's decisions, if it has any.
     Raises `InvalidResultError` under `on_invalid` of `raise`, and `StoreError` under
     `on_failure: raise` of the store's settings; nothing is decided then.
     """
@@ -418,12 +451,16 @@ def _carried_out(
         output, sources = known.applied(changes)
         return Result(output, planned, tuple(warnings), source_ranges=sources)
     if planned.new or planned.judged:
-        planned, changes = yield from _adopted(planned, known, changes, settings)
+        planned, changes = yield from _adopted(planned, known, changes, settings, beside)
     return Result(known.apply(changes), planned, tuple(warnings), source_ranges=known.sources)
 
 
 def _adopted(
-    planned: Plan, known: KnownList, changes: Mapping[int, Message | None], settings: Store
+    planned: Plan,
+    known: KnownList,
+    changes: Mapping[int, Message | None],
+    settings: Store,
+    beside: Sequence[Record],
 ) -> Turn[tuple[Plan, Mapping[int, Message | None]]]:
     """Keep the decisions of a plan in the store, and move the ledger on."""
     entries = known.entries(planned, changes)
@@ -431,7 +468,7 @@ def _adopted(
         try:
             marks = known.conversation.marks.after(planned.new)
             records = [entry.record() for entry in entries] + [mark.record() for mark in marks]
-            yield from Remember(tuple(records)).ask()
+            yield from Remember((*records, *beside)).ask()
         except StoreError as error:
             planned = _unsaved(planned, error, settings)
             changes = known.edited(planned)

@@ -47,7 +47,13 @@ class Knowledge:
     ) -> None:
         self.policy, self.session_id, self.store = policy, session_id, store
         self.counter, self.clock, self.shapes = counter, clock, shapes
-        self.door = Door(policy.policy.redact, policy.policy.on_broken, shapes)
+        redact = policy.policy.redact
+        self.door = Door(
+            {name: secret.pattern for name, secret in redact.items()},
+            policy.policy.on_broken,
+            shapes,
+            keep=[name for name, secret in redact.items() if secret.keep],
+        )
         self.cwd = _working_directory()
         self.request = Request()
         """What requests do not say: the model of the last one that named it."""

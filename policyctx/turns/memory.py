@@ -21,6 +21,7 @@ from policyctx.errors import MessagesError, UsageError
 from policyctx.messages.reading import items_of
 from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
 from policyctx.messages.shapes.shape import call_keys
+from policyctx.patterns import Original
 from policyctx.planning.anchors import Breakpoints
 from policyctx.planning.conversation import Arrived, Conversation
 from policyctx.planning.facts import Added, Attempt, Facts
@@ -286,6 +287,9 @@ class Memory:
     """The SHA-256 of each unreadable record of which no warning was given yet. The records are of
     the kinds that sessions write; they are skipped and stay in the store."""
 
+    originals: set[Original] = field(default_factory=set)
+    """The secrets that were replaced in messages and that the store keeps."""
+
     @classmethod
     def of(cls, records: Sequence[Mapping[str, Any]], shapes: Shapes = BUILT_IN) -> Memory:
         """Return the memory that the records of a session describe; other records are skipped."""
@@ -310,7 +314,8 @@ class Memory:
             replacements=Replacements([one for one in made if one is not None], shapes),
             attempt=_attempt(of_kind["over_gate"], len(made)),
             called_at=calls[-1]["at"] if calls else None,
-            has_begun=bool(records),
+            has_begun=len(records) > len(of_kind["redacted"]),
+            originals={Original(one["name"], one["text"]) for one in of_kind["redacted"]},
             correction=correction_of(learnt[-1]) if learnt else Correction(),
             write_ttl=learnt[-1].get("write_ttl") if learnt else None,
             tallied=tallied_of(learnt[-1]["totals"]) if with_totals else Tallied(),
@@ -455,12 +460,15 @@ def _is_readable(record: Mapping[str, Any]) -> bool:
         return _is_usage(record)
     if kind in ("decision", "mark"):
         return is_entry(record) if kind == "decision" else is_of(record, MARK)
+    if kind == "redacted":
+        return is_of(record, _REDACTED)
     if kind in ("over_gate", "unreadable"):
         return _is_note(record)
     return kind != "compaction" or _is_compaction(record)
 
 
 _CALL = fields_of({"at": "number"})
+_REDACTED = fields_of({"name": "text", "text": "text"})
 _UNREADABLE = fields_of({"sha256": "list"})
 _OVER_GATE = fields_of(
     {

@@ -56,7 +56,7 @@ class Replacements:
     """How many calls have no answer in the list that was seen last, by the key of each call that is
     there; None if that is not known yet."""
     _used: set[int] = field(default_factory=set)
-    """The indices of those that were applied to the list seen last."""
+    """The indices of those that were applied to the list seen last, or before it was given."""
     _shorter: dict[int, int] = field(default_factory=dict)
     """By how much the compactions before each one changed the length of the list; by index."""
     _away: frozenset[ItemKey] = frozenset()
@@ -98,22 +98,22 @@ class Replacements:
         Those of a compaction that was applied to it are gone, and those of which it came with the
         summary or a later one. A list that has items of another compaction ends before that, or is
         another branch than the one that was compacted, so that all are there that it reaches. If it
-        has none of them, they may still follow.
+        has none of them that was decided on, they may still follow, except for words that it has.
         """
-        came = self._came_with(self._given)
-        sure = [i < came or i in self._used for i in range(len(self.made))]
+        sure = [i in self._used for i in range(len(self.made))]
         if all(sure):
             return (self.gone | self._away) - self.back, False
         try:
             items = map(ledger.as_decided, items_of(messages, self.shapes))
         except MessagesError:  # raised again, with its place in the whole list, when it is read
             return self.gone, True
-        there = {(one.kind, one.tool_use_id, content_hash(one.identity)) for one in items}
+        there = Counter((one.kind, one.tool_use_id, content_hash(one.identity)) for one in items)
         gone = (
             key
             for one, is_sure in zip(self.made, sure, strict=True)
-            if is_sure or there.isdisjoint(key[:3] for key in one.gone if key in ledger.entries)
+            if is_sure or not any(there[key[:3]] for key in one.gone if key in ledger.entries)
             for key in one.gone
+            if is_sure or there[key[:3]] <= key.occurrence
         )
         return self._away.union(gone) - self.back, True
 
@@ -211,14 +211,13 @@ class Replacements:
         return Replaced(messages, sources, last.places)
 
     def _applied(self, messages: list[Message], ledger: Ledger, policy: OffloadPolicy) -> Replaced:
-        self._is_open, self._used = False, set()
+        self._is_open, self._used = False, set(range(self._came_with(messages)))
         replaced = Replaced(messages, whole(len(messages)))
         if not self.made:
             return self._paired(replaced, messages, ledger)
         try:
             gone = taken_out(messages, ledger, policy, self.gone, self.shapes)
-            came = self.made[: self._came_with(messages)]
-            gone = gone.union(*(one.gone for one in came))
+            gone = gone.union(*(self.made[i].gone for i in self._used))
             reading, identities = identified(messages, ledger, policy, gone, self.shapes)
         except MessagesError:  # raised again, with its place in the whole list, when it is read
             return replaced
@@ -496,7 +495,8 @@ class Replacements:
         return sorted([*lone, *gone])
 
     def _identities(self, reading: Reading, ledger: Ledger) -> Identities:
-        return Identities([*map(ledger.as_decided, reading.items)], ledger, self.gone)
+        gone = frozenset[ItemKey]().union(*(self.made[i].gone for i in self._used))
+        return Identities([*map(ledger.as_decided, reading.items)], ledger, gone)
 
     def _said(self, said: Sequence[str | list[Message]], beside: Message) -> Iterator[Message]:
         """Yield the messages of the user that say this: texts that follow each other are one."""

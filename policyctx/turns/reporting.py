@@ -137,10 +137,11 @@ def _telemetry() -> Telemetry | None:
 _CALLS_WITHOUT_USAGE = 5
 
 
-def note(record: Record) -> Turn[None]:
-    """Keep a record that may get lost: a failure to write it is not reported."""
-    with suppress(StoreError):
-        yield from Remember((record,), important=False).ask()
+def note(*records: Record) -> Turn[None]:
+    """Keep records that may get lost: a failure to write them is not reported."""
+    if records:
+        with suppress(StoreError):
+            yield from Remember(records, important=False).ask()
 
 
 class Writes:

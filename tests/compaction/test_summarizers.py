@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from contextvars import ContextVar
 from typing import Any
 
@@ -211,6 +213,59 @@ def test_an_async_callable_that_hangs_is_cancelled(ask: Callable[..., str]) -> N
     with pytest.raises(SummaryError, match=r"no answer within 0.02 s"):
         ask(summary, 0.02)
     assert cancelled.wait(LONG_WAIT)
+
+
+def test_an_async_callable_that_ignores_its_cancellation_is_left_behind(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    seen: list[str] = []
+
+    async def asked_in_a_loop() -> None:
+        released = asyncio.Event()
+
+        async def summary(_: SummaryRequest) -> str:
+            try:
+                await asyncio.sleep(LONG_WAIT)
+            except asyncio.CancelledError:
+                seen.append("cancelled")
+            with suppress(TimeoutError):
+                await asyncio.wait_for(released.wait(), 1)
+                raise ValueError("late")
+            return "late"
+
+        register_summarizer("mine", summary)
+        with pytest.raises(SummaryError, match=r"no answer within 0.02 s"):
+            await asked_async(summarizer_for("mine"), REQUEST, 0.02)
+        assert seen == ["cancelled"]
+        released.set()
+        await asyncio.sleep(0.02)
+
+    asyncio.run(asked_in_a_loop())
+    gc.collect()
+    assert not caplog.records
+
+
+def test_what_is_asked_ends_with_the_call_that_asks() -> None:
+    seen: list[str] = []
+
+    async def summary(_: SummaryRequest) -> str:
+        try:
+            await asyncio.sleep(LONG_WAIT)
+        finally:
+            seen.append("ended")
+        return "late"
+
+    async def cancelled() -> None:
+        register_summarizer("mine", summary)
+        asking = asyncio.create_task(asked_async(summarizer_for("mine"), REQUEST))
+        await asyncio.sleep(0.02)
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        await asyncio.sleep(0)
+        assert seen == ["ended"]
+
+    asyncio.run(cancelled())
 
 
 def test_the_policys_timeout_holds(forever: Callable[[SummaryRequest], str]) -> None:

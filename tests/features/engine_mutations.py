@@ -9,9 +9,13 @@ more; neither counts as noticed.
 from __future__ import annotations
 
 import ast
+import builtins
 import copy
+from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
+from symtable import SymbolTable, symtable
 from textwrap import indent
 from typing import Literal
 from xml.etree import ElementTree as ET
@@ -136,6 +140,28 @@ except (AttributeError, NameError, TypeError) as misfit:
         assert isinstance(function, ast.FunctionDef)
         function.body = body
         return function
+
+
+def unknown_names(mutation: Mutation, definition: str) -> set[str]:
+    """Return the global names of a replacement that neither its module nor Python has."""
+    module = import_module(mutation.function.partition(":")[0])
+    table = symtable(definition, MUTATIONS.name, "exec")
+    used = {name for function in _functions(table) for name in _globals(function)}
+    return used - vars(module).keys() - vars(builtins).keys()
+
+
+def _functions(table: SymbolTable) -> Iterator[SymbolTable]:
+    """Yield what has names of its own in a definition, without the function as it was."""
+    for child in table.get_children():
+        if child.get_name() != "original":
+            yield child
+            yield from _functions(child)
+
+
+def _globals(table: SymbolTable) -> Iterator[str]:
+    return (
+        one.get_name() for one in table.get_symbols() if one.is_global() and one.is_referenced()
+    )
 
 
 def _failures(report: Path) -> list[str]:

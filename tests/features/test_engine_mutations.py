@@ -11,6 +11,7 @@ from tests.features.engine_mutations import (
     MutationError,
     Runs,
     mutations,
+    unknown_names,
 )
 
 # Every mutation takes some seconds; CI runs those that went unnoticed once.
@@ -73,6 +74,26 @@ def test_a_replacement_that_does_not_fit_is_an_error(runs: Runs) -> None:
 def test_every_mutation_changes_something_of_the_package(runs: Runs) -> None:
     for mutation in mutations():
         assert "original" in runs.changed_by(mutation)
+
+
+def test_every_name_in_a_mutation_is_known(runs: Runs) -> None:
+    found = {one.name: unknown_names(one, runs.changed_by(one)) for one in mutations()}
+    assert {name: unknown for name, unknown in found.items() if unknown} == {}
+
+
+@pytest.mark.parametrize(
+    ("instead", "unknown"),
+    [
+        ("return number > limit and comparison != original", set()),
+        ("if no_parameter: return [own for own in {number, no_name}]", {"no_parameter", "no_name"}),
+        ("return len(no_module.name), _shown, replace", {"no_module"}),
+    ],
+)
+def test_a_name_that_neither_the_module_nor_the_function_has_is_unknown(
+    instead: str, unknown: set[str], runs: Runs
+) -> None:
+    mutation = _mutation(_HOLDS, instead)
+    assert unknown_names(mutation, runs.changed_by(mutation)) == unknown
 
 
 def test_no_two_mutations_have_one_name() -> None:

@@ -286,9 +286,9 @@ def test_a_message_that_was_dropped_is_not_carried() -> None:
         (
             "keep_recent: {messages: 5}",
             [SYSTEM, user(), said()],
-            "`keep_recent` keeps messages 1 to 2; calls stay with their results",
+            "`keep_recent` keeps the newest 2 messages; calls stay with their results",
         ),
-        ("keep_first: 4", [user(), said()], "`keep_first: 4` keeps the messages up to 1"),
+        ("keep_first: 4", [user(), said()], "`keep_first: 4` keeps every message"),
         (
             "keep_newest_user_message: true",
             [user()],

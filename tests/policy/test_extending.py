@@ -506,3 +506,9 @@ def test_the_error_names_a_way_that_every_command_has(tmp_path: Path) -> None:
     assert "the variable POLICYCTX_EXTENDS_FROM" in diagnostic.hint
     # An option of `check` alone.
     assert "--" not in diagnostic.hint
+
+
+def test_a_step_that_is_removed_twice_is_told_with_its_first_place(folder: Folder) -> None:
+    own = "extends: coding-agent\nsteps:\n- {name: make-it-fit, remove: true}\n"
+    wrong = folder.error(own + "- {name: make-it-fit, remove: true}\n")
+    assert "PC107: two steps are called 'make-it-fit'; the first is at line " in wrong

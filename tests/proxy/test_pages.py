@@ -15,9 +15,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from benchmarks.browser import chromium, emulated
 from policyctx.messages.json_text import compact_json
 from policyctx.proxy.clients import OwnTexts
-from policyctx.proxy.metrics import metrics
+from policyctx.proxy.metrics import Counts, metrics
 from policyctx.proxy.page import Pages
-from policyctx.proxy.turning import Counts, Turning
+from policyctx.proxy.turning import Turning
 from policyctx.testing.faults import FULL, refusing_writes
 from policyctx.turns.money import Spent
 from tests.conversations import session_of

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from policyctx.replay.captions import first_words
+from policyctx.replay.simulated import first_words
 from tests.conversations import call, results, user
 from tests.replay.sessions import recording
 

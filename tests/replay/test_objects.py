@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from policyctx.errors import InputError, MissingExtraError
-from policyctx.replay.objects import ObjectUrl
 from policyctx.replay.places import RecordingFile, files, place_of
+from policyctx.replay.reading import ObjectUrl
 from policyctx.replay.running import Done, FailedRecording, PassedOver, worked
 from tests.conversations import session_of
 from tests.replay.object_server import ObjectServer
@@ -69,8 +69,8 @@ def test_a_missing_object_fails_alone(server: ObjectServer) -> None:
 def test_a_large_object_is_read_in_pieces(
     server: ObjectServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("policyctx.replay.objects._FETCHED_WHOLE", 100)
-    monkeypatch.setattr("policyctx.replay.objects._PIECE", 512)
+    monkeypatch.setattr("policyctx.replay.reading._FETCHED_WHOLE", 100)
+    monkeypatch.setattr("policyctx.replay.reading._PIECE", 512)
     (file,) = at("s3://b/team/agents/many.jsonl")
     server.requests.clear()
     names = [recording.name for recording in file.taken()]

@@ -89,6 +89,26 @@ def test_the_stores_of_a_folder_are_found_whatever_they_hold(tmp_path: Path) -> 
     assert functions_called(lambda: stores_in(few)) == functions_called(lambda: stores_in(many))
 
 
+def test_a_store_that_was_only_read_closes_without_reading_again(tmp_path: Path) -> None:
+    with ContextFileSystem(tmp_path, session="a", sync="never") as store:
+        store.save([result("call_1", "text")])
+    opened: list[int] = []
+    for _ in range(2):  # what is called once
+        [store] = stores_in(tmp_path).values()
+        opened = [functions_called(work) for work in (store.list, store.records, store.close)]
+    _, recalling, closing = opened
+    # To read the journal again, and what the snapshot says of it, takes twice as many.
+    assert closing < 1.5 * recalling
+
+
+def test_a_folder_of_many_stores_is_an_error_that_names_some(tmp_path: Path) -> None:
+    for i in range(100):
+        (tmp_path / f"s{i}" / ".policyctx").mkdir(parents=True)
+    with pytest.raises(StoreError, match="the folders in it do") as raised:
+        stores_in(tmp_path)
+    assert len(str(raised.value)) < len(str(tmp_path)) + 200
+
+
 def test_the_newest_content_that_can_be_read_says_the_format(tmp_path: Path) -> None:
     forms: tuple[Format, ...] = ("text", "envelope")
     for form in forms:

@@ -219,7 +219,7 @@ def test_a_gate_with_another_verdict_is_reported(
         ("when: {turns: {over: 50}}", "the step s: turns: 1 <= 50"),
         (
             "compaction: {keep_recent: {messages: 50}}",
-            "the step s: there is nothing that it may replace: `keep_recent` keeps messages 0 to ",
+            "the step s: there is nothing that it may replace: `keep_recent` keeps the newest ",
         ),
     ],
 )

@@ -11,8 +11,8 @@ import pytest
 from selenium.webdriver.common.by import By
 
 from benchmarks.browser import chromium, emulated
+from policyctx.cli.tune import page
 from policyctx.replay.report.page import write_page
-from policyctx.tuning.page import page
 from tests.replay.report.test_in_browser import CONTRAST
 
 if TYPE_CHECKING:

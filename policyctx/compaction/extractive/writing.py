@@ -34,7 +34,7 @@ class Group(StrEnum):
     AGENT = "agent"
     EARLIER = "Earlier summary: as things stood then"
     FILES = "Files, changed first:"
-    TASKS = "Tasks of the agent's list:"
+    TASKS = "Open tasks, as the agent last wrote its list:"
     STEPS = "Commands, in order, the last run of each:"
     SINCE = "Edits and commands since the last messages, in order:"
 
@@ -47,6 +47,8 @@ class Group(StrEnum):
 # Who speaks under one label: the agent, the user.
 SAID = (Group.AGENT, Group.USER)
 _LABELS = {group.label: group for group in Group if group is not Group.AGENT}
+# Of summaries that were written before.
+_LABELS["Tasks of the agent's list:"] = Group.TASKS
 _LEFT_OUT = re.compile(
     r"Left out: (?P<count>\d+) lines? of the user(?:; archives? (?P<archives>.+))?\."
 )

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal, get_args
 
-from pydantic import BeforeValidator, Field, Strict
+from pydantic import Field, Strict
 
 from policyctx.definitions.names import DEFAULT
 from policyctx.definitions.tokenizers import DEFAULT_TOKENIZER, Rounding
@@ -12,13 +12,14 @@ from policyctx.policy.models.rules import (
     ItemRule,
     KeepRecent,
     Placeholder,
+    Redaction,
     Rule,
     Threshold,
     ToolRule,
     Wording,
 )
 from policyctx.policy.models.steps import Select, Step, Store
-from policyctx.policy.values import ASSUMED_TTL, secret_pattern
+from policyctx.policy.values import ASSUMED_TTL
 from policyctx.policy.values import Duration as DurationValue
 
 __all__ = [
@@ -123,12 +124,18 @@ class Policy(Threshold):
     tools: Annotated[dict[str, ToolRule], Field(examples=[{"mcp__*": {"min_tokens": 500}}])] = {}
     """Rules by tool name or glob: exact names first, then globs in the order written."""
     redact: Annotated[
-        dict[str, Annotated[str, BeforeValidator(secret_pattern)]],
-        Field(examples=[{"api_key": "sk-[A-Za-z0-9_-]{20,}"}]),
+        dict[str, Redaction],
+        Field(
+            examples=[
+                {"api_key": "sk-[A-Za-z0-9_-]{20,}"},
+                {"customer": {"pattern": "CUST-[0-9]{8}", "keep": True}},
+            ]
+        ),
     ] = {}
     """Secrets by name, as regular expressions of RE2. A match in a message becomes
     `[redacted:NAME]` before anything else reads the message; of a pattern with a group, the group
-    does. Needs the package `policyctx[redact]`."""
+    does. A map with the `pattern` and `keep: true` saves what it finds. Needs the package
+    `policyctx[redact]`."""
     placeholder: Wording = Placeholder(text=DEFAULT)
     """The wording where nothing nearer says otherwise."""
     store: Store = Store()

@@ -13,7 +13,7 @@ from policyctx.definitions.names import (
     PLACEHOLDER_FIELDS,
 )
 from policyctx.policy.models.base import Amount, Count, OneOrMore, Section
-from policyctx.policy.values import flag_or_map, short_form, template_of
+from policyctx.policy.values import flag_or_map, secret_pattern, short_form, template_of
 
 
 class Extent(Section):
@@ -97,6 +97,24 @@ Wording = Annotated[
 ]
 
 Globs = Annotated[tuple[str, ...], Strict(strict=False), OneOrMore]
+
+
+class Secret(Section):
+    """What finds a secret in a text, and whether the secret is saved."""
+
+    short_form: ClassVar = "pattern"
+
+    pattern: Annotated[str, BeforeValidator(secret_pattern), Field(min_length=1)]
+    """A regular expression of RE2; of one with a group, the group is the secret."""
+    keep: bool = False
+    """`true`: each secret that it finds is saved once in the session's journal, where a person can
+    read it. No tool of the agent reads the journal."""
+
+
+Redaction = Annotated[
+    Secret,
+    BeforeValidator(short_form("pattern", str, "a string"), json_schema_input_type=_Text | Secret),
+]
 
 
 class TextMatch(Section):

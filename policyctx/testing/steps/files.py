@@ -223,6 +223,18 @@ def _(policyctx_world: World, item: str, pattern: str) -> None:
             raise OutcomeError(wanted, path, [fate])
 
 
+@then(
+    "the original of {name:text} is kept as {text:text}",
+    'the original of "api_key" is kept as "sk-0123456789"',
+)
+def _(policyctx_world: World, name: str, text: str) -> None:
+    """What `keep: true` of `redact` has saved in the journal for a person, once."""
+    records = (r for r in policyctx_world.store.records() if r.get("record") == "redacted")
+    kept = [f"{record['name']}: {record['text']}" for record in records]
+    if kept != [f"{name}: {text}"]:
+        raise OutcomeError(f"{name}: {text}", ", ".join(kept) or "none")
+
+
 @then("the paths of the files are absolute")
 def _(policyctx_world: World) -> None:
     """The paths in `Result.files`: there is one at least, and each is a file."""

@@ -1,6 +1,7 @@
 """Policies as a person might write them, of all that does something in this version."""
 
 import json
+from importlib.util import find_spec
 from typing import Any
 
 from hypothesis import strategies as st
@@ -192,10 +193,33 @@ _REPLACING = st.builds(
     st.sampled_from(["{path}", "[{tool_name} in {relative_path}]"]),
 )
 
-_STEPS = st.lists(
-    st.one_of([*map(_steps, ITEM_ACTIONS), _REPLACING]),
-    max_size=3,
-    unique_by=lambda step: step["name"],
+# A summary, and a step that runs if it fails; their names are longer than those that are drawn.
+_FAILING = st.one_of(
+    st.just([]),
+    st.builds(
+        lambda gates, step: [
+            {"name": "summarise", "do": "compact", "when": gates},
+            step | {"name": "in-its-place", "when": {"failed": "summarise"}},
+        ],
+        _GATES,
+        st.one_of([*map(_steps, ITEM_ACTIONS)]),
+    ),
+)
+_STEPS = st.builds(
+    list.__add__,
+    st.lists(
+        st.one_of([*map(_steps, ITEM_ACTIONS), _REPLACING]),
+        max_size=3,
+        unique_by=lambda step: step["name"],
+    ),
+    _FAILING,
+)
+
+_PATTERNS = st.sampled_from(["sk-[a-z]{4,}", "password=(\\S+)", "(?i)aé+"])
+_SECRETS = st.dictionaries(
+    _TEXTS.filter(lambda text: text != "<<"),
+    _PATTERNS | st.fixed_dictionaries({"pattern": _PATTERNS}, optional={"keep": st.booleans()}),
+    max_size=3 if find_spec("re2") else 0,
 )
 
 
@@ -251,6 +275,7 @@ def policy_documents() -> st.SearchStrategy[dict[str, Any]]:
                 "tools": st.dictionaries(
                     _TEXTS.filter(lambda text: text != "<<"), _RULES, max_size=3
                 ),
+                "redact": _SECRETS,
                 "compaction": st.fixed_dictionaries({"summary": _SUMMARIES}),
                 "store": st.fixed_dictionaries({"escape": st.sampled_from(["percent", "_"])}),
                 "steps": _STEPS,

@@ -103,3 +103,9 @@ def test_a_line_that_looks_like_a_label_stays_a_quotation() -> None:
     summary = summary_of(*told)
     assert later(summary) == summary
     assert len(group(summary, Group.USER)) == 2
+
+
+def test_the_label_of_open_tasks_in_older_summaries_is_read() -> None:
+    read = read_back("## State\nTasks of the agent's list:\n- [pending] Drop the column")
+    assert [one.text for one in read.contents.said[Group.TASKS]] == ["[pending] Drop the column"]
+    assert not read.left_over

@@ -49,6 +49,7 @@ GATED = PLAIN + STEP + ", when: {messages: {at_least: 3}}}]\n"
 ANY = PLAIN + STEP + ", when: [{messages: {at_least: 3}}, {turns: {over: 1}}]}]\n"
 EXCERPT = "{offload: true, placeholder: {text: '{head}', head: {chars: 9}, line_numbers: true}}}\n"
 WEB = HEAD + "{offload: true}, web: {match: {type: tool_result, tool: Grep}}}\n" + STEP + "}]\n"
+REDACTING = f"{PLAIN}redact: {{'a b': {{pattern: '^x$', keep: true}}}}\n{STEP}}}]\n"
 CALLS = f"{PLAIN[:-2]}, tool_call: {{offload: true}}}}\n"
 
 CASES = [
@@ -81,6 +82,7 @@ CASES = [
         (USER, LARGE, USER),
         (USER, USER),
     ),
+    Case("redact.a b", "redacted", REDACTING, (TINY,), (USER,)),
     Case(BATCHES, "split", recent("split"), (PARALLEL,), (LARGE, LARGE)),
     Case(BATCHES, "together", recent("whole"), (PARALLEL,), (LARGE, LARGE)),
     Case("steps.s.when.messages.at_least", "opened", GATED, (LARGE, LARGE), (LARGE,)),
