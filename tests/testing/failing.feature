@@ -894,6 +894,15 @@ Feature: Outcomes that did not come
     When the policy is applied
     Then only their owner may read the files
 
+  Scenario: expected: key: sk-1
+    Given the policy
+      """
+      redact: {key: {pattern: 'sk-[0-9]+', keep: true}}
+      """
+    And a user message that reads "take sk-2"
+    When the policy is applied
+    Then the original of "key" is kept as "sk-1"
+
   Scenario: warning:  not compacted, after 3 attempts
     Given the policy "context-compact"
     And the summarizer fails 3 times
