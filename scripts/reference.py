@@ -261,8 +261,9 @@ def reference() -> str:
     headings = _headings(schema)
     links = {name: f"[map](#{_anchor(heading)})" for name, heading in headings.items()}
     parts = [TITLE, INTRODUCTION]
+    said: dict[tuple[str, str], str] = {}
     for map_name, heading in headings.items():
-        parts += _section(schema, map_name, heading, links)
+        parts += _section(schema, map_name, heading, links, said)
     return "\n\n".join(parts) + "\n"
 
 
@@ -301,17 +302,28 @@ def _shared_end(paths: list[str]) -> str:
 
 
 def _section(
-    schema: dict[str, Any], map_name: str, heading: str, links: dict[str, str]
+    schema: dict[str, Any],
+    map_name: str,
+    heading: str,
+    links: dict[str, str],
+    said: dict[tuple[str, str], str],
 ) -> list[str]:
+    """The section of a map; `said` has the section in which a key of a meaning stands first."""
     is_top = map_name == KEYS_OF_POLICY
     owner = schema if is_top else schema["$defs"][map_name]
-    rows = ["| key | type | default | meaning |", "|---|---|---|---|"]
-    parts_of_map = owner["properties"].items()
-    for name, part in parts_of_map:
+    names_of: dict[tuple[str, ...], list[str]] = {}
+    for name, part in owner["properties"].items():
         meaning, default = meaning_and_default(part)
         default = "required" if name in required_keys(schema, map_name) else default
-        cells = (f"`{name}`", type_in_words(part, links), default, meaning)
-        rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+        # The heading of the top alone is translated, and its anchor with it.
+        first = heading if is_top else said.setdefault((name, meaning), heading)
+        if first != heading:
+            meaning = f"as in [{first}](#{_anchor(first)})"
+        names_of.setdefault((type_in_words(part, links), default, meaning), []).append(f"`{name}`")
+    rows = ["| key | type | default | meaning |", "|---|---|---|---|"]
+    for cells, names in names_of.items():
+        row = (", ".join(names), *cells)
+        rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |")
     depth = "##" if is_top or "." not in heading else "###"
     parts = [f"{depth} {heading}", owner["description"], "\n".join(rows)]
     if map_name == "ItemRule":
