@@ -85,8 +85,8 @@ A type of your own refines a built-in one, inherits its keys, and is selected wh
 named. Yours are tried in the order written. What is offloaded or cleared keeps its type.
 
 `recalled` is a result of `read_offloaded` or `search_offloaded`, or one whose call names a file of
-the store. It refines `tool_result`: it is selected where that is and inherits its keys, except a
-`keep_recent` of its own: 3. No step takes it on arrival. A type of yours may refine it in turn.
+the store. Its own `keep_recent` is 3, and no step takes it on arrival. A type of yours may refine
+it.
 
 Never taken: the system prompt, a compaction's summary, blocks of an unknown kind, the newest
 user message, and a pending call with all after it. A call is pending while it has no answer and
@@ -110,8 +110,7 @@ stays valid. `drop` and `compact` take pairs out of the list, and never split a 
 `messages`, `turns` and `replies` are those of the whole list, so `per` means nothing there. With
 `of: candidates` only those turns or replies count in which there is an item that is counted:
 `turns: 2` keeps what belongs to the newest two of them, however many turns without one came since.
-With `tokens: N` an item stays while the newer ones counted with it have fewer than N tokens, so the
-one that crosses the line stays. Each has its own size, also when a placeholder stands for it.""",
+With `tokens: N` each item has its own size, also when a placeholder stands for it.""",
     "Placeholder": """\
 A string alone is the `text`. Its fields: `{path}` (absolute), `{relative_path}` (from the
 store's root), `{store_path}` (the same without `./`), `{cwd_path}` (from the working directory in
@@ -136,9 +135,7 @@ A line ends with a newline, which a carriage return may precede; nothing else en
 last line needs none. `{lines}` counts them so. `head` and `tail` measure the text itself: the
 numbers of lines and the marks of cut ones come on top. The head comes first, and the tail is taken
 from what it leaves, so that a short text is shown once. `tokens: N` shows at most N, and one
-character more would be too many; characters are Unicode code points, and none is cut. `chars: N`
-shows exactly N of a longer text. Of `lines`, the newline at the end of the last one shown is left
-to the wording.
+character more would be too many; no character is cut.
 
 `{gap}` is the text of `gap` where characters of the text stand between head and tail, or after a
 head without a tail. Where none do, it is the newline that the lines of the head are without, so
@@ -178,9 +175,8 @@ whole. The fields of `session_id` are `{date}` and `{time}` (UTC) and `{random}`
 of a legacy `function_call`, has the tool's name and a hash of its text as `{tool_use_id}`.
 
 What is put into a path keeps `A-Z a-z 0-9 . _ -`; any other byte is percent-encoded, a name of
-dots only too; what is empty or over 120 bytes is named by its hash. With `escape: _` each such
-character becomes `_`, and so does each dot of a name of dots only. No id or tool name leads out of
-the root.""",
+dots only too; what is empty or over 120 bytes is named by its hash. With `escape: _` each dot of a
+name of dots only becomes `_` too. No id or tool name leads out of the root.""",
     "Step": """\
 A step sees the list as the session's past and the steps before it have left it. What was
 offloaded once keeps its placeholder in every later turn of the session. `must_shrink` measures
@@ -230,12 +226,10 @@ is now. Everything in the list counts before the step has taken anything, and wh
 that message, as after a compaction. It holds after a restart; with `store.state: none` nothing is
 remembered.
 
-`failed` opens in the turn in which the named step was due and made no summary: the attempts failed
-or their answers were refused, what it replaces could not be saved, or it makes none since it would
-not help. It stays closed if nothing is new to summarise, if the caller's hook declined, and in a
-compaction on demand. The step runs behind the `compact` step, on the same moment, over the list as
-the steps before have left it. `plan` and a replay make no summary that fails, so there it opens
-only where no summary would help.
+`failed` opens also when the answers were refused. It stays closed if nothing is new to summarise,
+if the caller's hook declined, and in a compaction on demand. The step runs behind the `compact`
+step, on the same moment, over the list as the steps before have left it. `plan` and a replay make
+no summary that fails, so there it opens only where no summary would help.
 
 `pays_back` is
 
@@ -261,8 +255,9 @@ def reference() -> str:
     headings = _headings(schema)
     links = {name: f"[map](#{_anchor(heading)})" for name, heading in headings.items()}
     parts = [TITLE, INTRODUCTION]
+    said: dict[tuple[str, str], str] = {}
     for map_name, heading in headings.items():
-        parts += _section(schema, map_name, heading, links)
+        parts += _section(schema, map_name, heading, links, said)
     return "\n\n".join(parts) + "\n"
 
 
@@ -301,17 +296,28 @@ def _shared_end(paths: list[str]) -> str:
 
 
 def _section(
-    schema: dict[str, Any], map_name: str, heading: str, links: dict[str, str]
+    schema: dict[str, Any],
+    map_name: str,
+    heading: str,
+    links: dict[str, str],
+    said: dict[tuple[str, str], str],
 ) -> list[str]:
+    """The section of a map; `said` has the section in which a key of a meaning stands first."""
     is_top = map_name == KEYS_OF_POLICY
     owner = schema if is_top else schema["$defs"][map_name]
-    rows = ["| key | type | default | meaning |", "|---|---|---|---|"]
-    parts_of_map = owner["properties"].items()
-    for name, part in parts_of_map:
+    names_of: dict[tuple[str, ...], list[str]] = {}
+    for name, part in owner["properties"].items():
         meaning, default = meaning_and_default(part)
         default = "required" if name in required_keys(schema, map_name) else default
-        cells = (f"`{name}`", type_in_words(part, links), default, meaning)
-        rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+        # The heading of the top alone is translated, and its anchor with it.
+        first = heading if is_top else said.setdefault((name, meaning), heading)
+        if first != heading:
+            meaning = f"as in [{first}](#{_anchor(first)})"
+        names_of.setdefault((type_in_words(part, links), default, meaning), []).append(f"`{name}`")
+    rows = ["| key | type | default | meaning |", "|---|---|---|---|"]
+    for cells, names in names_of.items():
+        row = (", ".join(names), *cells)
+        rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |")
     depth = "##" if is_top or "." not in heading else "###"
     parts = [f"{depth} {heading}", owner["description"], "\n".join(rows)]
     if map_name == "ItemRule":

@@ -35,9 +35,9 @@ _LEAST_GROWTH = 1.5
     'the model answers "I cannot help with that."',
 )
 def _(policyctx_world: World, who: str, text: str = "", docstring: str = "") -> None:
-    """The summary of each compaction from here on, in place of the policy's own summarizer; the
-    text may be a docstring. What `the model` answers is checked and verified as an answer of a
-    language model is: by default it must have the sections.
+    """The summary of each compaction from here on; the text may be a docstring. What `the model`
+    answers is checked and verified as a language model's answer: by default it must have the
+    sections.
     """
     kind = ScriptedModel if who == "model" else ScriptedSummarizer
     policyctx_world.script_summarizer(kind).text = text or docstring
@@ -57,8 +57,8 @@ def _(
     status: int | None = None,
     seconds: int | None = None,
 ) -> None:
-    """So many tries from here on give no summary. With a status, each is the refusal of a provider,
-    which may ask for a wait of this many seconds.
+    """So many tries from here on give no summary. A status is a provider's refusal, which may ask
+    for a wait of this many seconds.
     """
     scripted = policyctx_world.script_summarizer()
     scripted.failures, scripted.why = times, why
@@ -70,8 +70,8 @@ def _(
     'the host compacts to "The parser is done."',
 )
 def _(policyctx_world: World, text: str) -> None:
-    """The host itself replaces the whole context by this summary, as Claude Code does. What the
-    policy's `carry` delivers behind it is compared with it; the context stays as it is.
+    """The host itself, such as Claude Code, replaces the context by this summary, which is compared
+    with the policy's `carry`; the context stays as it is.
     """
     policyctx_world.plan()
     policyctx_world.host_summary = text
@@ -83,9 +83,7 @@ def _(policyctx_world: World, text: str) -> None:
     "nothing is carried",
 )
 def _(policyctx_world: World, texts: tuple[str, ...] = ()) -> None:
-    """Exactly these orders, exact values, tasks and files are delivered behind the host's summary,
-    in their order.
-    """
+    """Exactly these orders, values, tasks and files follow the host's summary, in this order."""
     summary, policy = policyctx_world.host_summary, policyctx_world.policy
     if summary is None:
         raise WordingError('no compaction was made; write `When the host compacts to "…"`')
@@ -98,13 +96,13 @@ def _(policyctx_world: World, texts: tuple[str, ...] = ()) -> None:
 
 @given("each try is billed {tokens:number} tokens", "each try is billed 1000 tokens")
 def _(policyctx_world: World, tokens: int) -> None:
-    """The provider bills this many input tokens for each try at a summary, failed or not."""
+    """Input tokens, of failed tries too."""
     policyctx_world.script_summarizer().billed = tokens
 
 
 @given_or_when("the summarizer hangs")
 def _(policyctx_world: World) -> None:
-    """It does not answer for ten seconds. Time-outs are not simulated, so set short ones."""
+    """For ten seconds. Time-outs are not simulated, so set short ones."""
     policyctx_world.script_summarizer().hangs = True
 
 
@@ -116,8 +114,8 @@ def _(policyctx_world: World) -> None:
 def _(
     policyctx_world: World, names: tuple[str, ...], size: Size | None = None, text: str = ""
 ) -> None:
-    """Files that the agent may read, below a folder of the scenario's own. Each replaces one of
-    its name; a path may lead out of the folder.
+    """Files that the agent may read, below a folder of the scenario's own. Each replaces one of its
+    name; a path may lead out of the folder.
     """
     for name in names:
         path = _in_work(policyctx_world, name)
@@ -164,7 +162,7 @@ def _(policyctx_world: World, name: str, target: str, where: str = "") -> None:
     'the file "tool-result-a.md" is deleted from the root folder',
 )
 def _(policyctx_world: World, name: str, where: str = "") -> None:
-    """It is there no more, whoever has read or written it."""
+    """Whoever has read or written it."""
     path = _in_work(policyctx_world, name) if where else policyctx_world.root / name
     path.unlink()
 
@@ -175,8 +173,8 @@ def _(policyctx_world: World, name: str, where: str = "") -> None:
     'the agent has read the files "a.py" and "b.py" with Read',
 )
 def _(policyctx_world: World, names: tuple[str, ...], tool: str = "read_file") -> None:
-    """A call and its result for each, one after the other; the tool is `read_file`, and the path
-    in the field that the policy's `reads_file` names, or else in `path`.
+    """A call and its result for each, one after the other; the tool is `read_file`, and the path in
+    the field of the policy's `reads_file`, else in `path`.
     """
     conversation = policyctx_world.conversation
     field = policyctx_world.policy.reads_file(tool) or "path"
@@ -198,7 +196,7 @@ def _in_work(world: World, name: str) -> Path:
     "the history is not compacted",
 )
 def _(policyctx_world: World, state: str) -> None:
-    """`Result.compacted` of the last event: was history replaced by a summary."""
+    """`Result.compacted` of the last event."""
     result = policyctx_world.outcome
     if result.compacted != (state == "compacted"):
         found = "it is" if result.compacted else f"it is not{_why_not(result)}"
@@ -211,7 +209,7 @@ def _(policyctx_world: World, state: str) -> None:
     "the summarizer is asked no time",
 )
 def _(policyctx_world: World, times: Amount) -> None:
-    """How many tries there were, from the scenario's beginning on."""
+    """Tries from the scenario's beginning on."""
     found = len(_scripted(policyctx_world).requests)
     if not times.holds_for(found):
         why_not = _why_not(policyctx_world.outcome)
@@ -224,7 +222,7 @@ def _(policyctx_world: World, times: Amount) -> None:
     "the summary is asked of anthropic with the model claude-haiku-4-5",
 )
 def _(policyctx_world: World, name: str, model: str | None = None) -> None:
-    """What the policy's `summary.by` and `model` name, though the scenario answers instead."""
+    """As `summary.by` and `model` say, though the scenario answers."""
     settings = _last_request(policyctx_world).settings
     if settings.by != name or model not in {None, settings.model}:
         raise OutcomeError(f"{name} {model or ''}".strip(), f"{settings.by} {settings.model}")
@@ -235,7 +233,7 @@ def _(policyctx_world: World, name: str, model: str | None = None) -> None:
     "a try may take 60 seconds, and all tries at most 300 seconds",
 )
 def _(policyctx_world: World, each: Amount, total: Amount) -> None:
-    """The policy's `summary.timeout` and `total_timeout`, of a summary that was asked for."""
+    """`summary.timeout` and `total_timeout` of a summary that was asked for."""
     settings = _last_request(policyctx_world).settings
     found = settings.timeout.seconds, settings.total_timeout.seconds
     if not each.holds_for(found[0]) or not total.holds_for(found[1]):
@@ -247,7 +245,7 @@ def _(policyctx_world: World, each: Amount, total: Amount) -> None:
     'the summarizer is told "at most 1200 words"',
 )
 def _(policyctx_world: World, text: str) -> None:
-    """A model that is asked is told these words: the sections, the rules, or the length."""
+    """A model that is asked gets these words: the sections, the rules, or the length."""
     request = _last_request(policyctx_world)
     found = instructions(request.settings, earlier=request.history.earlier.values())
     if text not in found:
@@ -260,7 +258,7 @@ def _(policyctx_world: World, text: str) -> None:
     'the summarizer does not see "You are a helpful agent."',
 )
 def _(policyctx_world: World, text: str | None = None, other: str | None = None) -> None:
-    """A model that is asked reads these words in the conversation that it is to summarise."""
+    """In the conversation that a model is asked to summarise."""
     request = _last_request(policyctx_world)
     found = transcript(recorded_parts(request.history, request.settings))
     if text is not None and text not in found:
@@ -275,7 +273,7 @@ def _(policyctx_world: World, text: str | None = None, other: str | None = None)
     'the files "b.py" and "a.py" are restored',
 )
 def _(policyctx_world: World, names: tuple[str, ...]) -> None:
-    """Exactly these came back after the compaction, in this order, by the paths of their calls."""
+    """Exactly these after the compaction, in this order, by the paths of their calls."""
     found = _restored(policyctx_world)
     if found != list(names):
         warnings = policyctx_world.result.warnings
@@ -294,8 +292,8 @@ def _(policyctx_world: World) -> None:
     "the compaction reports\n| compacted_message_count | 4 |\n| restored_file_count | 1 |",
 )
 def _(policyctx_world: World, datatable: Sequence[Sequence[object]]) -> None:
-    """Values of `CompactStats`, each after its name; where no compaction was made, all are 0 but
-    those of `summary`, such as `summary.attempts`. A value may be a bound, such as `over 100`.
+    """Values of `CompactStats`, each after its name, or a bound such as `over 100`. Where no
+    compaction was made, all are 0 but those of `summary`, such as `summary.attempts`.
     """
     outcome = policyctx_world.outcome
     made = outcome if isinstance(outcome, Returned) else outcome.compaction
@@ -314,8 +312,8 @@ def _(policyctx_world: World, datatable: Sequence[Sequence[object]]) -> None:
     "the waits between the tries grow from 1 second",
 )
 def _(policyctx_world: World, amount: Amount) -> None:
-    """Before each try but the first of the last event the session waits, each time at least one
-    and a half times as long as before. The amount is the first wait.
+    """The first wait of the last event is this long, each further one at least one and a half times
+    as long as the one before.
     """
     waits = policyctx_world.waits
     tries = len(_scripted(policyctx_world).requests) - policyctx_world.tries_before
@@ -330,7 +328,7 @@ def _(policyctx_world: World, amount: Amount) -> None:
     'the compaction reports the summary "Rename the field."',
 )
 def _(policyctx_world: World, text: str) -> None:
-    """The whole summary that is reported: of `Result.compaction`, or of a function."""
+    """The whole summary in `Result.compaction`, or in a function's result."""
     outcome = policyctx_world.outcome
     made = outcome if isinstance(outcome, Returned) else _compacted(policyctx_world)
     found = made.summary
@@ -343,9 +341,7 @@ def _(policyctx_world: World, text: str) -> None:
     "the archive holds messages 2 to 5",
 )
 def _(policyctx_world: World, items: str) -> None:
-    """The document whose path is reported has exactly the messages of these items, as they were
-    given.
-    """
+    """The reported document has exactly the messages of these items, as they were given."""
     positions = sorted({fate.item.message for fate in policyctx_world.fates_of(items)})
     expected = [policyctx_world.last.before[position] for position in positions]
     outcome = policyctx_world.outcome
@@ -360,7 +356,7 @@ def _(policyctx_world: World, items: str) -> None:
 
 @then("no archive is written")
 def _(policyctx_world: World) -> None:
-    """No replaced messages were saved below the root folder."""
+    """None below the root folder."""
     policyctx_world.require_event()
     root = policyctx_world.root
     if found := [path for path in policyctx_world.all_files() if _is_archive(root / path)]:
@@ -369,8 +365,8 @@ def _(policyctx_world: World) -> None:
 
 @then("user and assistant take turns")
 def _(policyctx_world: World) -> None:
-    """Behind the system messages the roles of the edited messages alternate, the user first.
-    Results that follow each other are one turn, and so is an answer with its calls and reasoning.
+    """The roles behind the system messages alternate, the user first. Results that follow each
+    other are one turn, and so is an answer with its calls and reasoning.
     """
     messages = policyctx_world.last.messages
     roles = [_speaker(message) for message in messages]

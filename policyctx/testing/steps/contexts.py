@@ -36,9 +36,9 @@ def _(
     name: str = "",
     docstring: str = "",
 ) -> None:
-    """The policy of the scenario: a preset's name, a file beside the feature or below the
-    rootdir, or YAML in a docstring, where `apiVersion` and `name` may be left out. A policy given
-    after an event takes over the session.
+    """The policy of the scenario: a preset's name, a file beside the feature or below the rootdir,
+    or YAML in a docstring, without need of `apiVersion` and `name`. A policy given after an event
+    takes over the session.
     """
     if bool(name) == bool(docstring):
         raise WordingError(
@@ -70,9 +70,7 @@ def _(policyctx_world: World, name: str, value: str | None = None) -> None:
     "the tool read_file is ephemeral and keeps 3 results",
 )
 def _(policyctx_world: World, tool: str, count: int) -> None:
-    """What code says of a tool by `@tool(ephemeral=3)`; the policy's own rules for a tool or a
-    type are nearer.
-    """
+    """As by `@tool(ephemeral=3)`; the policy's own rules for a tool or a type are nearer."""
     policyctx_world.add_tool(tool, count)
 
 
@@ -89,8 +87,8 @@ def _(policyctx_world: World, datatable: Sequence[Sequence[object]]) -> None:
 
 @given("the session {session_id:text}", 'the session "session-abc123"')
 def _(policyctx_world: World, session_id: str) -> None:
-    """The id of the session; `session` where none is given. One given after an event is another
-    session, with the same policy, context and root folder.
+    """The default is `session`. One given after an event is another session, with the same policy,
+    context and root folder.
     """
     policyctx_world.session_id = session_id
     policyctx_world.restart()
@@ -98,29 +96,27 @@ def _(policyctx_world: World, session_id: str) -> None:
 
 @given("the session has no id yet")
 def _(policyctx_world: World) -> None:
-    """The session names itself, in the form that the policy gives."""
+    """It names itself, as the policy says."""
     policyctx_world.session_id = None
     policyctx_world.restart()
 
 
 @given("the root folder {name:text}", 'the root folder "not/there/yet"')
 def _(policyctx_world: World, name: str) -> None:
-    """The folder for offloaded content, below the scenario's own temporary folder."""
+    """Below the scenario's own temporary folder."""
     policyctx_world.root = policyctx_world.root.parent / name
 
 
 @given("a writer writes the session's files")
 def _(policyctx_world: World) -> None:
-    """The session saves through a writer of the caller's, and not by itself."""
+    """The caller's writer, in place of the session's own."""
     policyctx_world.has_writer = True
     policyctx_world.restart()
 
 
 @given("the policy's own root folder")
 def _(policyctx_world: World) -> None:
-    """The folder that the policy names under `store.root`, as found from a working directory and
-    a home directory of the scenario's own.
-    """
+    """That of `store.root`, with a working directory and a home directory of the scenario's own."""
     policyctx_world.has_own_root = True
     policyctx_world.restart()
 
@@ -133,7 +129,7 @@ def _(policyctx_world: World) -> None:
     "the root folder cannot be written",
 )
 def _(policyctx_world: World, state: str) -> None:
-    """How the folder for offloaded content is found; it does not exist where nothing is said."""
+    """The default is that it does not exist."""
     root = policyctx_world.root
     if state == "does not exist":
         if root.exists():
@@ -150,7 +146,7 @@ def _(policyctx_world: World, state: str) -> None:
 
 @given("a file {name:text} that reads( {text:text})", 'a file "tool-result-a.md" that reads "old"')
 def _(policyctx_world: World, name: str, text: str = "", docstring: str = "") -> None:
-    """A file that is in the root folder already; its text may be a docstring."""
+    """It is in the root folder already; its text may be a docstring."""
     path = policyctx_world.root / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text or docstring, encoding="utf-8")
@@ -158,7 +154,7 @@ def _(policyctx_world: World, name: str, text: str = "", docstring: str = "") ->
 
 @given_or_when("the disk is full")
 def _(policyctx_world: World) -> None:
-    """Nothing can be written below the root folder from here on."""
+    """Nothing more can be written below the root folder."""
     policyctx_world.refusal = FULL
 
 
@@ -184,9 +180,9 @@ def _(policyctx_world: World) -> None:
     'a result "c" from Read that reads\n"""\nexit code 0\n"""',
 )
 def _(policyctx_world: World, phrase: str, docstring: str | None = None) -> None:
-    """Results, each after its call where a tool is named, or messages with text. A `failed` result
-    is an error. A size is exact: of blocks, it is that of their texts, and of their compact JSON if
-    the policy has `store.blocks: json`. A text may be a docstring.
+    """Results, each after its call if a tool is named, or messages with text. A `failed` result is
+    an error. A size is exact: of blocks, that of their texts, or with `store.blocks: json` of their
+    compact JSON. A text may be a docstring.
     """
     made = pieces(phrase, text=docstring)
     policyctx_world.add(policyctx_world.conversation.messages(made))
@@ -194,7 +190,7 @@ def _(policyctx_world: World, phrase: str, docstring: str | None = None) -> None
 
 @given("a session with {phrase:pieces}", "a session with 40 Bash results of 3,000 tokens")
 def _(policyctx_world: World, phrase: str) -> None:
-    """A conversation that begins with a user message that sets the task, and goes on so."""
+    """A conversation that begins with the user's task."""
     policyctx_world.add([policyctx_world.conversation.message("user", "the task")])
     policyctx_world.add(policyctx_world.conversation.messages(pieces(phrase)))
 
@@ -210,7 +206,7 @@ def _(
     datatable: Sequence[Sequence[object]] | None = None,
     docstring: str | None = None,
 ) -> None:
-    """Messages written as a table, or as JSON in a docstring: a list, or a request body."""
+    """A table, or JSON in a docstring: a list, or a request body."""
     if (datatable is None) == (docstring is None):
         raise WordingError("write the messages as a table, or as JSON in a docstring")
     if datatable is not None:
@@ -221,9 +217,7 @@ def _(
 
 @given("the recording {name:text}", 'the recording "session.jsonl"')
 def _(policyctx_world: World, name: str) -> None:
-    """The context at the end of a recorded session, or a JSON file of messages; found like a
-    policy.
-    """
+    """The end of a recorded session, or a JSON file of messages; found like a policy."""
     paths = [folder / name for folder in policyctx_world.folders]
     path = next((path for path in paths if path.is_file()), None)
     if path is None:
@@ -263,8 +257,8 @@ def _recording(text: str) -> Recording | None:
     "the messages have the OpenAI Responses shape",
 )
 def _(policyctx_world: World, shape: Shape) -> None:
-    """The shape in which the following steps write messages; the default is Anthropic's. `OpenAI`
-    is that of the chat API. A scenario that mixes shapes says this step again.
+    """The shape of what the following steps write; the default is Anthropic's, and `OpenAI` is the
+    chat API. A scenario that mixes shapes says this step again.
     """
     policyctx_world.conversation.shape = shape
 
@@ -273,11 +267,11 @@ def _(policyctx_world: World, shape: Shape) -> None:
     "the request's system prompt has {size:size}", "the request's system prompt has 5,000 tokens"
 )
 def _(policyctx_world: World, size: Size) -> None:
-    """A system prompt that is sent beside the messages."""
+    """It is sent beside the messages."""
     policyctx_world.system = filler(size, policyctx_world.conversation.serial())
 
 
 @given("the caller passes the edited messages back")
 def _(policyctx_world: World) -> None:
-    """Each event's result is the next one's input; else the caller sends the original again."""
+    """Else each event gets the original again."""
     policyctx_world.passes_edited_back = True

@@ -21,7 +21,7 @@ from policyctx.testing.world import World
     "the policy is applied again",
 )
 def _(policyctx_world: World) -> None:
-    """The whole context is edited, as `Session.apply` does it before a request is sent."""
+    """As by `Session.apply`, before a request is sent."""
     policyctx_world.apply()
 
 
@@ -33,8 +33,7 @@ def _(policyctx_world: World) -> None:
 )
 def _(policyctx_world: World, tokens: int | None = None, most: int | None = None) -> None:
     """The steps with `on: overflow` run, as by `Session.on_overflow`, and the prompt is sent once
-    more if they have made it shorter. The error may say how many tokens the prompt has and may
-    have.
+    more if it is shorter then. The error may name both numbers.
     """
     if not any(turn.kind == "model call" for turn in policyctx_world.turns):
         raise WordingError("no model was called yet; write `When the policy is applied` before it")
@@ -49,15 +48,13 @@ def _(policyctx_world: World, tokens: int | None = None, most: int | None = None
     'the session is compacted with the instructions "Keep the names of all tables."',
 )
 def _(policyctx_world: World, text: str = "") -> None:
-    """A summary replaces the history now, whatever the gates of the `compact` step say, as by
-    `Session.compact`.
-    """
+    """As by `Session.compact`, whatever the gates of the `compact` step."""
     policyctx_world.compact(text)
 
 
 @when("only a plan is made")
 def _(policyctx_world: World) -> None:
-    """What would happen is decided, and nothing is done, as by `Session.plan`."""
+    """As by `Session.plan`; nothing is done."""
     policyctx_world.plan()
 
 
@@ -68,9 +65,7 @@ def _(policyctx_world: World) -> None:
     "3 parallel Bash results of 500 characters arrive",
 )
 def _(policyctx_world: World, phrase: str, tool: str | None = None) -> None:
-    """New results are reported before a model has seen them, as to `Session.on_tool_result`, and
-    then belong to the context.
-    """
+    """As to `Session.on_tool_result`, before a model sees them; then they belong to the context."""
     made = pieces(phrase, tool=tool)
     if made.noun != "result":
         raise WordingError(f"only a result arrives, not {phrase}")
@@ -93,8 +88,8 @@ def _(
     datatable: Sequence[Sequence[object]] | None = None,
     docstring: str | None = None,
 ) -> None:
-    """The results of one assistant message arrive together: rows of a table, or a message (or a
-    list of them) as JSON in a docstring.
+    """The results of one assistant message: rows of a table, or a message (or a list of them) as
+    JSON in a docstring.
     """
     conversation = policyctx_world.conversation
     if datatable is not None:
@@ -113,8 +108,8 @@ def _(
     "the session continues for 10 turns with 2 Bash results of 3,000 tokens each",
 )
 def _(policyctx_world: World, turns: int, phrase: str | None = None) -> None:
-    """Whole turns pass: a prompt, the results if any, an answer. The policy is applied before
-    each model call.
+    """Each is a prompt, the results if any, an answer, with the policy applied before each model
+    call.
     """
     policyctx_world.continue_for(turns, None if phrase is None else pieces(phrase))
 
@@ -128,12 +123,12 @@ def _(policyctx_world: World, turns: int, phrase: str | None = None) -> None:
 def _(
     policyctx_world: World, name: str, datatable: Sequence[Sequence[object]] | None = None
 ) -> None:
-    """A public function is called with the context, or with its newest message where it takes one
-    message. A table gives arguments as YAML. A `writer` is `synchronous`, `asynchronous` (in the
-    caller's event loop alone) or `raising`. A `file_reader` is `raising`, or `lost`, which raises
-    before it reads, or reads `half a character`. What is raised says "the archive is sealed". The
-    root folder, the session, the working directory and the scenario's summarizer are passed to it.
-    A later step looks at the value that it returns as at any other result.
+    """A public function gets the context, or its newest message where it takes one message, and the
+    root folder, the session, the working directory and the scenario's summarizer. A table gives
+    arguments as YAML. A `writer` is `synchronous`, `asynchronous` (in the caller's event loop
+    alone) or `raising`. A `file_reader` is `raising`, `lost`, which raises before it reads, or
+    reads `half a character`. What is raised says "the archive is sealed". Later steps look at the
+    value that it returns.
     """
     call(name, {str(row[0]): str(row[1]) for row in datatable or ()}, policyctx_world)
 
@@ -141,7 +136,6 @@ def _(
 @when("{duration:duration} pass(es)", "30 days pass", "1 hour passes")
 def _(policyctx_world: World, duration: float) -> None:
     """The session's clock moves on while the agent is idle, sleeps or waits; nothing else happens.
-
     The last call is then so long ago, and the prompt cache may have expired.
     """
     policyctx_world.begin()
@@ -150,14 +144,14 @@ def _(policyctx_world: World, duration: float) -> None:
 
 @when("the process restarts")
 def _(policyctx_world: World) -> None:
-    """A new session object takes over: the same folder, the same id, nothing else remembered."""
+    """A new session object: the same folder and id, nothing else remembered."""
     policyctx_world.begin()
     policyctx_world.restart()
 
 
 @when("the provider counts {tokens:number} tokens", "the provider counts 170,000 tokens")
 def _(policyctx_world: World, tokens: int) -> None:
-    """The response to the last model call says so; the session learns it by `Session.observe`."""
+    """In the response to the last model call, for `Session.observe`."""
     if not any(turn.kind == "model call" for turn in policyctx_world.turns):
         raise WordingError("no model was called yet; write `When the policy is applied` before it")
     policyctx_world.session.observe({"input_tokens": tokens, "output_tokens": 0})
@@ -165,7 +159,7 @@ def _(policyctx_world: World, tokens: int) -> None:
 
 @when("the session is closed")
 def _(policyctx_world: World) -> None:
-    """The session ends as `Session.close` ends it: its index is brought up to date."""
+    """As by `Session.close`, which brings its index up to date."""
     policyctx_world.begin()
     policyctx_world.session.close()
 
@@ -176,7 +170,7 @@ def _(policyctx_world: World) -> None:
     'the model reads lines 10 to 20 of the result "a" back',
 )
 def _(policyctx_world: World, item: str, first: int | None = None, last: int | None = None) -> None:
-    """The model calls `read_offloaded` with the path in a placeholder."""
+    """`read_offloaded` with the path in a placeholder."""
     [fate] = policyctx_world.fates_of(item)
     _, decision = policyctx_world.saved(fate)
     given: dict[str, Any] = {"path": decision.file.path if decision.file else ""}
@@ -188,7 +182,7 @@ def _(policyctx_world: World, item: str, first: int | None = None, last: int | N
 
 @when("the model searches the files for {text:text}", 'the model searches the files for "error"')
 def _(policyctx_world: World, text: str) -> None:
-    """The model calls `search_offloaded`."""
+    """By `search_offloaded`."""
     answer = search_offloaded(policyctx_world.store, text)
     _add_result(policyctx_world, SEARCH_TOOL, {"query": text}, answer.text)
 
@@ -206,7 +200,7 @@ def _add_result(world: World, tool: str, given: object, text: str) -> None:
     'the model reads the file of the result "a" with Read',
 )
 def _(policyctx_world: World, item: str, tool: str) -> None:
-    """The context gets a call of the tool with the path in a placeholder, and what is there."""
+    """A call of the tool with the path in a placeholder, and what is there."""
     [fate] = policyctx_world.fates_of(item)
     _, decision = policyctx_world.saved(fate)
     path = decision.file.path if decision.file else ""

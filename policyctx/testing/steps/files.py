@@ -29,8 +29,8 @@ from policyctx.turns.result import ContextItem
     "no file is written",
 )
 def _(policyctx_world: World, amount: Amount) -> None:
-    """How many files the scenario's events have saved below the root folder, the store's own
-    apart; with `no`, nothing is saved at all.
+    """How many files the scenario's events have saved below the root folder, the store's own apart;
+    with `no`, nothing is saved at all.
     """
     policyctx_world.require_event()
     world = policyctx_world
@@ -50,7 +50,7 @@ def _(policyctx_world: World) -> None:
 
 @then("only their owner may read the files")
 def _(policyctx_world: World) -> None:
-    """The files and folders below the root folder, and that itself, are for their owner alone."""
+    """The root folder and all below it are for their owner alone."""
     policyctx_world.require_event()
     root = policyctx_world.root
     for path in (root, *sorted(root.rglob("*"))):
@@ -66,8 +66,8 @@ def _(policyctx_world: World) -> None:
     'the file "tool-result-a.md" is written by the writer',
 )
 def _(policyctx_world: World, names: tuple[str, ...], only: str = "", by: str = "") -> None:
-    """Files that the scenario's events have made, by their paths below the root folder; `by the
-    writer`, those that a function wrote with the writer that a step gave it.
+    """By the scenario's events, below the root folder; `by the writer`, through the writer that a
+    step gave a function.
     """
     world = policyctx_world
     paths = (Path(path) for path in world.paths_of_writer)
@@ -84,7 +84,7 @@ def _(policyctx_world: World, names: tuple[str, ...], only: str = "", by: str = 
     'the file "tool_result/Bash/a.md" is gone',
 )
 def _(policyctx_world: World, names: tuple[str, ...]) -> None:
-    """No such files are below the root folder, though the scenario's events saved them there."""
+    """They are not below the root folder, though the scenario's events saved them."""
     saved = policyctx_world.seen_files | {
         decision.file.relative_path
         for turn in policyctx_world.turns
@@ -103,7 +103,7 @@ def _(policyctx_world: World, names: tuple[str, ...]) -> None:
     'the root folder holds only the file "tool-result-a.md"',
 )
 def _(policyctx_world: World, names: tuple[str, ...]) -> None:
-    """All that is below the root folder, the store's own files and those of before among them."""
+    """The store's own files and older ones count too."""
     found = policyctx_world.all_files()
     if found != sorted(names):
         raise OutcomeError(", ".join(sorted(names)), ", ".join(found) or "no file")
@@ -114,7 +114,7 @@ def _(policyctx_world: World, names: tuple[str, ...]) -> None:
     'the result lists the files "tool-result-a.md" and "tool-result-b.md"',
 )
 def _(policyctx_world: World, names: tuple[str, ...]) -> None:
-    """The paths in `Result.files`, in this order: absolute, and those of files below the root."""
+    """`Result.files`, in this order: absolute paths, those given below the root."""
     found = policyctx_world.outcome.files
     root = policyctx_world.root.absolute().as_posix()
     expected = [f"{root}/{name}" for name in names]
@@ -137,9 +137,7 @@ def _(
     part: str | None = None,
     docstring: str | None = None,
 ) -> None:
-    """What is in a file below the root folder, letter by letter, whatever its format; a compressed
-    one is read without its compression.
-    """
+    """The exact text of a file below the root folder, whatever its format, compressed or not."""
     expected = docstring if text is None else text
     found = _content(policyctx_world, name)
     if found != expected if part is None else part not in found:
@@ -152,9 +150,8 @@ def _(
     "| metadata.tool_name | Bash |\n| offloaded_at | over 1,700,000,000 |",
 )
 def _(policyctx_world: World, name: str, datatable: Sequence[Sequence[object]]) -> None:
-    """Values in a JSON file, each after its key; a dot leads into a map. `*` is anything that
-    is there. A bound such as `over 100` holds for a number alone, `a whole number` for one without
-    a fraction.
+    """Each value after its key; a dot leads into a map. `*` is anything that is there. A bound such
+    as `over 100` holds for a number alone, `a whole number` for one without a fraction.
     """
     document = json.loads(_content(policyctx_world, name))
     for key, expected in ((str(row[0]), str(row[1])) for row in datatable):
@@ -181,8 +178,8 @@ def _is_so(found: object, expected: str) -> bool:
     'the file "tool-result-a.md" holds the original content of the result "a"',
 )
 def _(policyctx_world: World, name: str, item: str) -> None:
-    """A text as it was, the texts of blocks, or their JSON where the policy says so; in an
-    envelope, its `content`.
+    """A text as it was, the texts of blocks, or by the policy their JSON; in an envelope, its
+    `content`.
     """
     for fate in policyctx_world.fates_of(item):
         saved, _ = policyctx_world.saved(fate)
@@ -195,7 +192,7 @@ def _(policyctx_world: World, name: str, item: str) -> None:
     "the file of every offloaded item holds its original content",
 )
 def _(policyctx_world: World, items: str) -> None:
-    """The same of the file that each item went to, read back through the session as well."""
+    """The same, read back through the session as well."""
     world = policyctx_world
     for fate in world.fates_of(items):
         saved, decision = world.saved(fate)
@@ -210,8 +207,8 @@ def _(policyctx_world: World, items: str) -> None:
     'the file of the result "a" is "{root}/tool_result/Bash/*.md"',
 )
 def _(policyctx_world: World, item: str, pattern: str) -> None:
-    """Where an item went: below the root folder, or with `{root}` the whole path. `*` is
-    anything; `{session_id}` is the session's.
+    """Below the root folder, or with `{root}` the whole path. `*` is anything; `{session_id}` is
+    the session's.
     """
     for fate in policyctx_world.fates_of(item):
         file = policyctx_world.saved(fate)[1].file
@@ -228,7 +225,7 @@ def _(policyctx_world: World, item: str, pattern: str) -> None:
     'the original of "api_key" is kept as "sk-0123456789"',
 )
 def _(policyctx_world: World, name: str, text: str) -> None:
-    """What `keep: true` of `redact` has saved in the journal for a person, once."""
+    """What `keep: true` of `redact` has saved in the journal, once."""
     records = (r for r in policyctx_world.store.records() if r.get("record") == "redacted")
     kept = [f"{record['name']}: {record['text']}" for record in records]
     if kept != [f"{name}: {text}"]:
@@ -237,7 +234,7 @@ def _(policyctx_world: World, name: str, text: str) -> None:
 
 @then("the paths of the files are absolute")
 def _(policyctx_world: World) -> None:
-    """The paths in `Result.files`: there is one at least, and each is a file."""
+    """Those in `Result.files`: one at least, and each is a file."""
     files = policyctx_world.outcome.files
     if not files:
         raise OutcomeError("files", "none", policyctx_world.fates)
@@ -248,8 +245,8 @@ def _(policyctx_world: World) -> None:
 
 @then("every file is below the root folder")
 def _(policyctx_world: World) -> None:
-    """Nothing was written beside the root folder, whatever the ids and names were, the scenario's
-    own working directory apart; there is one file at least.
+    """Nothing was written beside it, whatever the ids and names, the scenario's own working
+    directory apart; there is one file at least.
     """
     world = policyctx_world
     own = (world.root.resolve(), world.work.resolve())
@@ -297,8 +294,8 @@ def _enveloped(found: str, fate: Fate) -> str | None:
 
 @when("the store is collected")
 def _(policyctx_world: World) -> None:
-    """What the policy's `store.retention` lets go of goes, and what no placeholder names is
-    compressed, as by `policyctx store gc`.
+    """As by `policyctx store gc`: what `store.retention` does not keep goes, and what no
+    placeholder names is compressed.
     """
     policyctx_world.require_no_error()
     policyctx_world.begin()
@@ -322,7 +319,7 @@ def _(policyctx_world: World, pattern: str) -> None:
 
 @then("the session's id has the time to the second")
 def _(policyctx_world: World) -> None:
-    """The first date and time in the id, `20240115_103045`, are those of now, in UTC."""
+    """The first date and time in the id, as in `20240115_103045`, are now, in UTC."""
     found = policyctx_world.session.session_id
     digits = re.search(r"[0-9]{8}_[0-9]{6}", found)
     began, now = int(policyctx_world.began), time.time()
@@ -339,8 +336,8 @@ def _(policyctx_world: World) -> None:
     "every user message is listed as kept",
 )
 def _(policyctx_world: World, items: str, state: str) -> None:
-    """What `Session.items` says. Offloaded: with the absolute path of its file, which is there.
-    Destroyed: its content is not in the context any more. Kept: neither.
+    """By `Session.items`. Offloaded: the absolute path is of a file. Destroyed: the content is not
+    in the context any more. Kept: neither.
     """
     for fate in policyctx_world.fates_of(items):
         listed = [
@@ -369,8 +366,8 @@ def _is_listed(one: ContextItem, state: str, world: World, fate: Fate) -> bool:
     "every offloaded item can be read back",
 )
 def _(policyctx_world: World, items: str) -> None:
-    """The store hands out the original text, by the file's path and by the item's id, compressed
-    or not. The id of a call is that of its result; one that several items have is not asked for.
+    """The original text, by the file's path and by the item's id, compressed or not. A call's id is
+    that of its result; one that several items have is not asked for.
     """
     for fate in policyctx_world.fates_of(items):
         saved, _ = policyctx_world.saved(fate)
@@ -388,7 +385,7 @@ def _(policyctx_world: World, items: str) -> None:
 
 @then("{items:items} can be restored", 'the result "a" can be restored')
 def _(policyctx_world: World, items: str) -> None:
-    """`ContextFileSystem.restore` returns the original block, or message, ready to go back."""
+    """`ContextFileSystem.restore` returns the original block or message."""
     for fate in policyctx_world.fates_of(items):
         saved, _ = policyctx_world.saved(fate)
         original = block_of(saved.turn.before[saved.item.message], saved.item)
@@ -405,7 +402,7 @@ def _(policyctx_world: World, items: str) -> None:
     'the history tells that the result "a" was saved',
 )
 def _(policyctx_world: World, items: str, what: str) -> None:
-    """What `policyctx store history` shows of the item's file."""
+    """As in `policyctx store history`."""
     events = policyctx_world.store.history()
     for fate in policyctx_world.fates_of(items):
         path = _file_of(policyctx_world, fate).relative_path

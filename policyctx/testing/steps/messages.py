@@ -33,10 +33,9 @@ def _(
     rule: str | None = None,
     reason: str | None = None,
 ) -> None:
-    """What became of items, as of the last model call and what arrived since. A `kept` item is
-    still there, a `dropped` one is gone. `newly`: decided in that very event. A reason is its code
-    or its words, as `policyctx plan` shows them; what is offloaded or cleared has its placeholder
-    in the messages, and what is dropped or summarised is not in them.
+    """As of the last model call and what arrived since. A `kept` item is still there; an offloaded
+    or cleared one has its placeholder in the messages; a dropped or summarised one is not in them.
+    `newly`: in the last event. A reason is its code or its words, as in `policyctx plan`.
     """
 
     def holds(fate: Fate) -> bool:
@@ -98,9 +97,9 @@ def _(
     pattern: str | None = None,
     docstring: str | None = None,
 ) -> None:
-    """What a model sees in the item's place: its placeholder or its text, such as of the summary. A
-    text contains "x" if it reads like "*x*"; `*` stands for anything. `{path}`, `{relative_path}`
-    and `{cwd_path}` stand for the item's file, `{root}` for the root folder, `{session_id}` for the
+    """What a model sees in its place: its placeholder or its text, such as of the summary. A text
+    contains "x" if it reads like "*x*"; `*` stands for anything. `{path}`, `{relative_path}` and
+    `{cwd_path}` stand for the item's file, `{root}` for the root folder, `{session_id}` for the
     session.
     """
     expected = docstring if text is None and pattern is None else text
@@ -116,7 +115,7 @@ def _(
     'the content of the result "b" is a string',
 )
 def _(policyctx_world: World, items: str, form: str) -> None:
-    """Which form the content has in the edited messages."""
+    """In the edited messages."""
     for fate in policyctx_world.fates_of(items):
         seen = policyctx_world.text_now(fate)
         if not isinstance(seen, str if form == "a string" else list):
@@ -132,7 +131,7 @@ def shared_parts(one: object, other: object) -> list[object]:
 
 @then("the same list is returned")
 def _(policyctx_world: World) -> None:
-    """The very list that was given, not a copy."""
+    """Not a copy."""
     turn = policyctx_world.last
     if turn.kind == "arrival":
         raise WordingError("what arrives is no list; say `unchanged messages are the same objects`")
@@ -142,7 +141,7 @@ def _(policyctx_world: World) -> None:
 
 @then("the input is not changed")
 def _(policyctx_world: World) -> None:
-    """The list that was given, and all in it, is as it was; also after an error."""
+    """The given list, and all in it, is as it was; also after an error."""
     policyctx_world.require_event()
     for turn in policyctx_world.turns:
         if list(turn.given) != list(turn.before):
@@ -155,7 +154,7 @@ def _(policyctx_world: World) -> None:
     "messages 1 to 3 are the same objects as before",
 )
 def _(policyctx_world: World, items: str) -> None:
-    """The messages of these items are those that were given, not copies."""
+    """Their messages are not copies."""
     for fate in policyctx_world.fates_of(items):
         index = fate.item.message
         if not any(new is fate.turn.given[index] for new in fate.turn.messages):
@@ -167,7 +166,7 @@ def _(policyctx_world: World, items: str) -> None:
     'a cache breakpoint stands right before the result "b"',
 )
 def _(policyctx_world: World, items: str) -> None:
-    """The request has a cache marker on the block before each of these items."""
+    """A cache marker is on the block before each."""
     for fate in policyctx_world.fates_of(items):
         turn = fate.turn
         if turn.result is None:
@@ -180,7 +179,7 @@ def _(policyctx_world: World, items: str) -> None:
 
 @then("unchanged messages are the same objects")
 def _(policyctx_world: World) -> None:
-    """Every message that a model sees as it was given is the object that was given."""
+    """No message that a model sees as it was given is a copy."""
     turn = policyctx_world.last
     objects = {id(message) for message in turn.given}
     copies = [new for new in turn.messages if id(new) not in objects and new in turn.before]
@@ -190,7 +189,7 @@ def _(policyctx_world: World) -> None:
 
 @then("changed messages are deep copies")
 def _(policyctx_world: World) -> None:
-    """At least one message changed, and none shares with the input what could be changed later."""
+    """At least one message changed, and none shares with the input what may change later."""
     turn = policyctx_world.last
     objects = {id(message) for message in turn.given}
     changed = [message for message in turn.messages if id(message) not in objects]
@@ -246,8 +245,8 @@ def _(policyctx_world: World, amount: Amount, unit: str) -> None:
     "the prefix is unchanged up to message 4",
 )
 def _(policyctx_world: World, position: int | None = None) -> None:
-    """The messages of the model call before, or the first of them, begin this one byte for byte,
-    so that a provider's prompt cache still holds them. `cache_control` markers are not compared.
+    """This call begins with the messages of the one before, or the first of them, byte for byte, so
+    that a prompt cache still holds them; `cache_control` markers are not compared.
     """
     before, now = _model_calls(policyctx_world)[-2:]
     count = len(before.messages) if position is None else position
@@ -256,9 +255,7 @@ def _(policyctx_world: World, position: int | None = None) -> None:
 
 @then("in every turn the prefix is unchanged up to the first new decision")
 def _(policyctx_world: World) -> None:
-    """What each model call begins with is what the one before it began with, but for
-    `cache_control` markers.
-    """
+    """Each model call begins as the one before, but for `cache_control` markers."""
     turns = _model_calls(policyctx_world)
     for before, now in pairwise(turns):
         new = [f.item.message for f in now.fates if f.is_new and f.state != "kept"]

@@ -17,8 +17,8 @@ from policyctx.testing.world import World
     "no characters are freed",
 )
 def _(policyctx_world: World, amount: Amount) -> None:
-    """`Result.freed_chars`: the characters of what was newly offloaded, without deducting the
-    placeholders; of a function, the `freed_chars` that it returned.
+    """`Result.freed_chars`, or that of a function's result: the characters newly offloaded,
+    placeholders not deducted.
     """
     found = policyctx_world.outcome.freed_chars
     if not amount.holds_for(found):
@@ -31,7 +31,7 @@ def _(policyctx_world: World, amount: Amount) -> None:
     "the result reports no offloaded item",
 )
 def _(policyctx_world: World, amount: Amount) -> None:
-    """`Result.offloaded_count` and the length of `Result.files`: what was newly offloaded."""
+    """`Result.offloaded_count` and the length of `Result.files`."""
     result = policyctx_world.outcome
     for found in (result.offloaded_count, len(result.files)):
         if not amount.holds_for(found):
@@ -43,7 +43,7 @@ def _(policyctx_world: World, amount: Amount) -> None:
     'the result reports the files "tool-result-a.md" and "tool-result-b.md"',
 )
 def _(policyctx_world: World, names: tuple[str, ...]) -> None:
-    """`Result.files`: what was newly offloaded, in the order of the items; here below the root."""
+    """`Result.files` in the order of the items, below the root."""
     root = policyctx_world.root.absolute()
     found = [Path(path).relative_to(root).as_posix() for path in policyctx_world.outcome.files]
     if found != [filled(policyctx_world, name) for name in names]:
@@ -56,7 +56,7 @@ def _(policyctx_world: World, names: tuple[str, ...]) -> None:
     "no warning is given",
 )
 def _(policyctx_world: World, amount: Amount) -> None:
-    """`Result.warnings`, such as of what could not be saved and was therefore kept."""
+    """In `Result.warnings`."""
     warnings = policyctx_world.outcome.warnings
     if not amount.holds_for(len(warnings)):
         raise OutcomeError(f"{amount} warnings", "\n".join(warnings) or "none")
@@ -68,7 +68,7 @@ def _(policyctx_world: World, amount: Amount) -> None:
     "the request is not sent again",
 )
 def _(policyctx_world: World, fate: str) -> None:
-    """The steps with `on: overflow` have made the prompt shorter that was refused, or nothing."""
+    """Again if the steps with `on: overflow` have made the refused prompt shorter."""
     found = "sent again" if policyctx_world.sent_again else "not sent again"
     if found != fate:
         raise OutcomeError(fate, found)
@@ -76,7 +76,7 @@ def _(policyctx_world: World, fate: str) -> None:
 
 @then("a warning says {text:text}", 'a warning says "No space left"')
 def _(policyctx_world: World, text: str) -> None:
-    """One of the warnings has these words in it."""
+    """One of them has these words."""
     warnings = policyctx_world.outcome.warnings
     if not any(text in warning for warning in warnings):
         raise OutcomeError(f"a warning with {text!r}", "\n".join(warnings) or "no warning")
@@ -89,8 +89,8 @@ def _(policyctx_world: World, text: str) -> None:
     'it fails with a StoreError that says "No space left"',
 )
 def _(policyctx_world: World, name: str, text: str = "", cause: str = "") -> None:
-    """The last event raised this error, of `policyctx.errors`; its text has these words in it, and
-    its `__cause__` is an error of this class. An error that no step expects fails the scenario.
+    """The last event raised this error, of `policyctx.errors`; its text has these words, and its
+    `__cause__` is of this class. An error that no step expects fails the scenario.
     """
     error = policyctx_world.turns[-1].error if policyctx_world.turns else None
     wanted = f"{name} with {text!r}" if text else name
@@ -111,9 +111,7 @@ def _(policyctx_world: World, name: str, text: str = "", cause: str = "") -> Non
     'the gate "ratio" of the step "offload-tool-results" stays closed because "nothing selected"',
 )
 def _(policyctx_world: World, gate: str, step: str, state: str, reason: str = "") -> None:
-    """What a gate of the last event compared, and whether its step ran; the words of its reason
-    are those that the plan records.
-    """
+    """In the last event; the reason's words are those in the plan."""
     plan = policyctx_world.last.plan
     verdicts = plan.gates if plan is not None else ()
     found = [v for v in verdicts if (v.gate, v.step) == (gate, step)]
@@ -134,7 +132,7 @@ def _told(verdict: GateVerdict) -> str:
     "at least 1,400 characters are freed net of placeholders",
 )
 def _(policyctx_world: World, amount: Amount) -> None:
-    """`Result.net_freed_chars`: the same less what the placeholders take."""
+    """`Result.net_freed_chars`."""
     found = policyctx_world.result.net_freed_chars
     if not amount.holds_for(found):
         raise OutcomeError(f"{amount} characters", f"{found:,}", policyctx_world.fates)
@@ -142,8 +140,8 @@ def _(policyctx_world: World, amount: Amount) -> None:
 
 @then("the characters freed, net of placeholders, add up")
 def _(policyctx_world: World) -> None:
-    """`Result.net_freed_chars` is the length of the originals less that of their placeholders; of
-    `offload_tool_result` it is `freed_chars`.
+    """`Result.net_freed_chars`, or `freed_chars` of `offload_tool_result`, is the length of the
+    originals less that of their placeholders.
     """
     turn = policyctx_world.last
     net, concerned = 0, [fate for fate in turn.fates if fate.is_new or turn.returned is not None]
