@@ -119,10 +119,48 @@ def _pydantic_ai() -> list[Case]:
     ]
 
 
+def _windows(
+    form: Form, side: Callable[[Path], Side], policy: str, shape: str, name: str
+) -> list[Case]:
+    """Return a sliding window three times: ours saves, does not flush, or does not save."""
+    unflushed = {"\nsteps:\n": "\nstore: {sync: never}\n\nsteps:\n"}
+    unsaved = {"do: drop\n": "do: drop\n    save: false\n"}
+    return [
+        Case(name, form, side, _ours(policy, {}, shape)),
+        Case("the same; ours without flushing", form, side, _ours(policy, unflushed, shape)),
+        Case("the same; ours without saving", form, side, _ours(policy, unsaved, shape)),
+    ]
+
+
+def _agent_framework() -> list[Case]:
+    form, side = _module("tests.peers.framework_messages"), _module("tests.peers.framework_side")
+    window = _module("agent_framework").SlidingWindowStrategy
+    return _windows(
+        form,
+        lambda _: side.Compacting(window(keep_last_groups=10)),
+        "agent-framework-sliding-window",
+        "agent_framework.AgentFrameworkShape",
+        "SlidingWindowStrategy(keep_last_groups=10)",
+    )
+
+
+def _strands() -> list[Case]:
+    form, side = _module("tests.peers.converse_messages"), _module("tests.peers.strands_side")
+    return _windows(
+        form,
+        lambda _: side.Sliding(),
+        "strands-sliding-window",
+        "strands.BedrockShape",
+        "SlidingWindowConversationManager()",
+    )
+
+
 _CASES: dict[str, Callable[[], list[Case]]] = {
     "langchain": _langchain,
     "deepagents": _deepagents,
     "openai-agents": _openai_agents,
     "pydantic-ai": _pydantic_ai,
+    "agent-framework": _agent_framework,
+    "strands": _strands,
 }
 LIBRARIES = tuple(_CASES)

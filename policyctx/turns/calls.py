@@ -192,7 +192,8 @@ class Calls:
         facts = self._knowledge.facts(memory, request)
         planned = known.planner.plan(facts, moments=moments, comes_back=known.comes_back)
         placing = memory.placing_of(known, request)
-        beside = [memory.usage_record()] if is_settled and self._knowledge.keeps_state else []
+        is_kept = is_settled and self._knowledge.keeps_state
+        beside = [memory.usage_record()] if is_kept and planned.new else []
         result = yield from _carried_out(planned, known, on_invalid=self._on_invalid, beside=beside)
         written = beside if result.plan.new else []
         known, result = yield from self._done(result, known, messages, memory, request)
