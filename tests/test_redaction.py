@@ -212,6 +212,28 @@ def test_thinking_signatures_and_media_keep_their_bytes(tmp_path: Path) -> None:
     assert sent[2]["content"] == [picture, {"type": "text", "text": MARK}]
 
 
+@pytest.mark.parametrize(
+    ("given", "sent"),
+    [
+        ('{"password": "hunter2"}', '{"redacted":"{\\"[redacted:word]"}'),
+        ('{"x": "a", "hunter2": 1}', '{"x": "a", "[redacted:name]": 1}'),
+        ('{"x": "hunter2", "hunter2": 1}', '{"x": "[redacted:name]", "[redacted:name]": 1}'),
+        ("hunter2, which is no JSON", "[redacted:name], which is no JSON"),
+    ],
+)
+def test_the_input_of_a_call_stays_an_object_whatever_a_pattern_matches(
+    given: str, sent: str, tmp_path: Path
+) -> None:
+    keys = r"redact: {word: 'password.*', name: hunter2}"
+    asked = {"id": "a", "type": "function", "function": {"name": "f", "arguments": given}}
+    call = {"role": "assistant", "content": None, "tool_calls": [asked]}
+    messages = [user("go"), call, {"role": "tool", "tool_call_id": "a", "content": "done"}]
+    session = Session(policy(keys), root=tmp_path)
+    found = session.apply(messages).messages
+    assert found[1]["tool_calls"][0]["function"]["arguments"] == sent
+    assert session.apply([*found, user("more")]).messages[:-1] == found
+
+
 def test_the_objects_of_an_sdk_and_of_a_host_are_redacted(tmp_path: Path) -> None:
     given = json.dumps({"x": KEY})
     asked = {"id": "a", "type": "function", "function": {"name": "f", "arguments": given}}

@@ -17,7 +17,8 @@ from typing import Any, Literal, NamedTuple
 from policyctx.definitions.items import Item, Message
 from policyctx.definitions.names import RESULT_OF
 from policyctx.errors import BrokenMessagesError
-from policyctx.messages.editing import Edit, edited_message, shortened_input
+from policyctx.messages.editing import Edit, edited_message, is_object, shortened_input
+from policyctx.messages.json_text import compact_json
 from policyctx.messages.reading import Reading, listed
 from policyctx.messages.shapes.built_in import Shapes
 from policyctx.messages.shapes.shape import RESULT_ROLES, SYSTEM_ROLES, Part, call_key
@@ -240,10 +241,17 @@ class Door:
 
     def _field(self, key: str, value: Any, block: Mapping[str, Any], is_input: bool) -> Any:  # noqa: ANN401, FBT001
         if is_input or key in _INPUTS:
-            new = shortened_input(value, self._changed) if isinstance(value, str) else None
-            return self._value(value, is_input=True) if new is None else new
+            is_text = isinstance(value, str)
+            return self._input(value) if is_text else self._value(value, is_input=True)
         is_media = key == "data" and block.get("type") != "text"
         return value if key in _KEPT or is_media else self._value(value)
+
+    def _input(self, text: str) -> str:
+        """Return the text of a call's input; a JSON object stays one, whatever a pattern matches."""
+        new = self._value(shortened_input(text, self._changed) or text)
+        if new != text and is_object(text) and not is_object(new):
+            return compact_json({"redacted": new})
+        return text if new == text else new
 
     @staticmethod
     def _is_kept(block: Mapping[str, Any]) -> bool:

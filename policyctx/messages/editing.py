@@ -153,7 +153,7 @@ def shortened_input(text: str, replacement: Callable[[str], str | None]) -> str 
     returns a text, this replaces the string. Keys and all other bytes stay. Returns None if `text`
     is not a JSON object, or if nothing was replaced.
     """
-    if not _is_object(text):
+    if not is_object(text):
         return None
     changed = False
 
@@ -181,7 +181,7 @@ def _strings(value: PlainValue) -> Iterator[str]:
             yield from _strings(inner)
 
 
-def _is_object(text: str) -> bool:
+def is_object(text: str) -> bool:
     try:
         return isinstance(json.loads(text), dict)
     except (RecursionError, ValueError):
