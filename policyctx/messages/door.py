@@ -247,7 +247,7 @@ class Door:
         return value if key in _KEPT or is_media else self._value(value)
 
     def _input(self, text: str) -> str:
-        """Return the text of a call's input; a JSON object stays one, whatever a pattern matches."""
+        """Return the text of a call's input; a JSON object stays one, whatever matches."""
         new = self._value(shortened_input(text, self._changed) or text)
         if new != text and is_object(text) and not is_object(new):
             return compact_json({"redacted": new})

@@ -182,6 +182,7 @@ def _strings(value: PlainValue) -> Iterator[str]:
 
 
 def is_object(text: str) -> bool:
+    """Return whether a text is a JSON object."""
     try:
         return isinstance(json.loads(text), dict)
     except (RecursionError, ValueError):
