@@ -43,7 +43,7 @@ class Failures:
 
         After an error of the session's store, which is logged once, it is the one that came.
         """
-        is_told = self._has_stopped(conversation, error)
+        is_told = self.has_stopped(conversation, error)
         is_edited = last is not None and last.body.changed(last.raw) is not None
         again = _again(last, body) if is_edited and not self._dry_run else None
         if last is None or again is None:
@@ -60,7 +60,7 @@ class Failures:
         self._counts.request("reapplied")
         return raw
 
-    def _has_stopped(self, conversation: ProxyConversation, error: Exception) -> bool:
+    def has_stopped(self, conversation: ProxyConversation, error: Exception) -> bool:
         """Whether a turn failed because of the session's store, which is logged once."""
         session = conversation.session
         if session is None or not isinstance(error, StoreError) or not session.writes.problem:

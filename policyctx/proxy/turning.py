@@ -365,7 +365,8 @@ class Turning:
                 session.store.remember(records, flush=False)
                 conversation.is_owned = True
         except Exception as error:  # noqa: BLE001 - the request has to be sent
-            self._failures.note(error, "what a turn decided was not recorded")
+            if not self._failures.has_stopped(conversation, error):
+                self._failures.note(error, "what a turn decided was not recorded")
 
     def _counted(self, session: Session, api: Api, body: Body) -> Turned:
         """Return a request that counts tokens with the list that would be sent."""

@@ -284,30 +284,40 @@ def test_a_disk_that_fails_shows_on_the_page_in_the_metrics_and_once_in_the_log(
     assert said == ["offloading has stopped: ", "offloading works again: "]
 
 
-@pytest.mark.parametrize("is_new", [False, True], ids=["running", "restarted"])
+@pytest.mark.parametrize(
+    ("is_new", "session"),
+    [(False, "s"), (True, "s"), (False, None)],
+    ids=["running", "restarted", "unnamed"],
+)
 @pytest.mark.parametrize(("words", "fault"), FAULTS.values(), ids=FAULTS)
 def test_each_failure_of_a_folder_is_logged_once(
-    tmp_path: Path, words: str, fault: Fault, caplog: pytest.LogCaptureFixture, *, is_new: bool
+    tmp_path: Path,
+    words: str,
+    fault: Fault,
+    caplog: pytest.LogCaptureFixture,
+    session: str | None,
+    *,
+    is_new: bool,
 ) -> None:
     for folder in (tmp_path, *tmp_path.parents[:2]):
         folder.chmod(folder.stat().st_mode | 0o011)
     proxied = Proxied(tmp_path)
-    proxied.turn(session_of(*TEXTS[:3]))
+    proxied.turn(session_of(*TEXTS[:3]), session)
     [name] = proxied.folders
     if is_new:
         proxied = Proxied(tmp_path)
     caplog.clear()
     with fault(proxied.root / name):
-        proxied.turn(session_of(*TEXTS[:4]))
+        proxied.turn(session_of(*TEXTS[:4]), session)
         assert [said for said in caplog.messages if f"{words}; the list is sent whole" in said]
         caplog.clear()
         for number in (5, 6):
             given = session_of(*TEXTS[:number])
-            assert proxied.turn(given)[-5:] == given[-5:]
+            assert proxied.turn(given, session)[-5:] == given[-5:]
         assert caplog.messages == []
     page = Read(shown(pages_of(proxied))).text
     assert "offloading has stopped in session" in page
-    proxied.turn(session_of(*TEXTS[:7]))
+    proxied.turn(session_of(*TEXTS[:7]), session)
     assert [said for said in caplog.messages if ": offloading works again: " in said]
     assert "offloading has stopped" not in Read(shown(pages_of(proxied))).text
 
