@@ -379,6 +379,8 @@ def _refusal(checked: Checked, step: Step, item_type: str) -> str | None:
         return f"no {rule.match.type} has the `{key}` that its `match` wants"
     if rule and rule.match and rule.match.error and not step.select.errors:
         return "`errors: false` leaves failed results"
+    if step.select.superseded and checked.kind(item_type) != "tool_result":
+        return "`superseded` selects results only"
     if not may_meet(checked, step, item_type):
         has_none = checked.kind(item_type) in WITHOUT_TOOL
         return "`tools` leaves out what has no tool" if has_none else "`match` is for other tools"
