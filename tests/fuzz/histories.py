@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import marshal
 import random
 import re
@@ -247,7 +248,8 @@ class History:
         if self._policy.policy.redact:
             door = self._session._knowledge.door
             given = list(door._passed)
-            if any(door.redacted(message) is not message for message in [*given, *output]):
+            sent = [*given, *map(_without_media, output)]
+            if any(door.redacted(message) is not message for message in sent):
                 self._fail("a secret is sent")
         for kind in self._wrongs(given, result, output):
             self._fail(kind)
@@ -359,6 +361,17 @@ def left_by(session: Session, messages: list[Message]) -> list[Message]:
     entered = session._knowledge.door.let_in(messages).messages
     left = session._knowledge.list_of(entered, memory).left
     return [message for message in left if message is not None]
+
+
+def _without_media(message: Message) -> Message:
+    """Return a message without the bytes of media, which a summary may quote as a text."""
+    if not isinstance(message, dict):
+        return message
+    bare: Message = json.loads(_DATA.sub("", json.dumps(message)))
+    return bare
+
+
+_DATA = re.compile(r"data:[^\\\"]*")
 
 
 def _are_same(some: Sequence[Message], others: Sequence[Message]) -> bool:
