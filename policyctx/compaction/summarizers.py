@@ -157,7 +157,7 @@ async def asked_async(
             asking.add_done_callback(_forgotten)
             asking.cancel()
     if not asking.done():
-        await asyncio.sleep(0)  # so that it is told before the next attempt
+        await asyncio.sleep(0)  # it gets the cancellation before the next attempt
         raise _too_slow(seconds)
     try:
         answer = asking.result()
