@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from policyctx.planning.compact import Replacing
@@ -11,6 +13,7 @@ from tests.conversations import (
     calls,
     chat_calls,
     chat_result,
+    picture,
     results,
     session_of,
     user,
@@ -173,6 +176,51 @@ def test_pinned_items_are_reported() -> None:
     found = replacing(session_of("keep me", tool="todo"), more="tools: {todo: {pin: true}}")
     assert found is not None
     assert found.pinned == ("{}", "keep me")
+
+
+_PLAN = {
+    "type": "document",
+    "title": "Plan",
+    "source": {"type": "text", "media_type": "text/plain", "data": "Keep the port."},
+}
+
+
+@pytest.mark.parametrize(
+    ("content", "found"),
+    [
+        ([picture()], ("[image image/png]",)),
+        ([{"type": "text", "text": "seen"}, picture()], ("seen", "[image image/png]")),
+        ([picture(), _PLAN], ("[image image/png]", "[document text/plain]\nPlan\nKeep the port.")),
+    ],
+)
+@pytest.mark.parametrize(
+    "more", ["tools: {shot: {pin: true}}", "items: {tool_result: {pin: true}}"]
+)
+def test_pinned_media_of_a_result_are_named_without_their_bytes(
+    content: list[Any], found: tuple[str, ...], more: str
+) -> None:
+    messages = [user(), calls(("a", "shot")), results(("a", content)), user()]
+    replaced = replacing(messages, more=more)
+    assert replaced is not None
+    assert tuple(text for text in replaced.pinned if text != "{}") == found
+
+
+def test_pinned_media_of_the_user_or_of_a_result_that_is_not_pinned_are_named() -> None:
+    more = "items: {image: {pin: true}, document: {pin: true}}"
+    result = results(("a", [{"type": "text", "text": "seen"}, picture()]))
+    messages = [
+        {"role": "user", "content": [{"type": "text", "text": "see"}, picture(), _PLAN]},
+        calls(("a", "shot")),
+        result,
+        user(),
+    ]
+    replaced = replacing(messages, more=more)
+    assert replaced is not None
+    assert replaced.pinned == (
+        "[image image/png]",
+        "[document text/plain]\nPlan\nKeep the port.",
+        "[image image/png]",
+    )
 
 
 def test_pins_that_leave_no_room_for_a_summary_are_reported() -> None:
