@@ -163,13 +163,15 @@ def _tail(outlook: Outlook, settings: Compaction, kept: int, head: int) -> int:
     while position > head and kept > 0:
         if not outlook.is_removed(position - 1):
             kept -= _weight(position - 1, shape, outlook)
+            if kept < 0 and shape == "max_tokens" and position < count:
+                break
         position -= 1
     return position
 
 
 def _weight(message: int, shape: Shape, outlook: Outlook) -> int:
-    if shape == "tokens":
-        return tokens_of(message, outlook)
+    if shape in {"tokens", "max_tokens"}:
+        return tokens_of(message, outlook) + outlook.facts.tokens_around(1)
     return len(outlook.conversation.items_of(message)) if shape == "items" else 1
 
 
