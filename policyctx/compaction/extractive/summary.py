@@ -28,6 +28,7 @@ from policyctx.compaction.extractive.said import (
     UNREADABLE,
     Quote,
     quotes_in,
+    with_briefs,
     with_middle,
 )
 from policyctx.compaction.extractive.state import steps_of, tasks_of
@@ -108,7 +109,7 @@ def gathered(history: History, cues: Cues, *, working: bool = False) -> Contents
 
     return Contents(
         {
-            Group.USER: [*_once(users)],
+            Group.USER: [*with_briefs(_once(users), cues)],
             Group.AGENT: [*with_middle(_once(said, seen)), *last],
             Group.EARLIER: [*carried(Group.EARLIER), *foreign],
             Group.TASKS: tasks_of(carried(Group.TASKS), calls),

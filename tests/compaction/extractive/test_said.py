@@ -564,3 +564,64 @@ def test_of_another_summary_what_was_not_done_then_is_left_out() -> None:
         "- ## Constraints",
         "  Port 8081 is taken.",
     ]
+
+
+def said_in(summary: str) -> list[str]:
+    return summary.partition(f"{Group.USER}\n")[2].partition("\n\n")[0].split("\n")
+
+
+NEWEST = [user("And now the valve of hall B."), user("The red one."), user("Is it shut?")]
+
+
+def test_settled_short_replies_stand_below_what_they_answer() -> None:
+    talk = [user("Hi"), user("Review pump 3"), said("It leaks. Shall I seal it?"), user("Yes")]
+    talk += [user("好的,继续"), said("It is sealed."), user("Run the tests"), *NEWEST, said("Yes.")]
+    lines = said_in(summary_of(*talk))
+    assert lines == [
+        "- Hi",
+        " Review pump 3",
+        "- [agent] It leaks. Shall I seal it?",
+        " [user] Yes",
+        " 好的,继续",
+        "- [agent] It is sealed.",
+        " [user] Run the tests",
+        "- And now the valve of hall B.",
+        "- The red one.",
+        "- Is it shut?",
+        "- [agent] Yes.",
+    ]
+
+
+@pytest.mark.parametrize(
+    "order", ["Don't push.", "Always ask before a push.", "不要动 legacy 目录", "Nur lesen."]
+)
+def test_a_short_order_that_binds_later_work_has_a_line_of_its_own(order: str) -> None:
+    summary = summary_of(user("Hi"), said("Shall I go on?"), user(order), *NEWEST)
+    assert f"- {order}" in said_in(summary)
+
+
+def test_the_newest_messages_of_the_user_have_lines_of_their_own() -> None:
+    talk = [said("Shall I seal it?"), user("Yes"), said("Shall I push?"), user("Yes, push")]
+    lines = said_in(summary_of(user("Seal it?"), *talk))
+    assert [line for line in lines if "user" in line] == []
+    assert lines[-1] == "- Yes, push"
+
+
+def test_short_replies_stay_where_they_are_over_compactions() -> None:
+    talk = [user("Hi"), said("Shall I seal pump 3?"), user("Yes"), user("Be quick"), *NEWEST]
+    first = summary_of(*talk, said("It is shut."))
+    assert later(first) == first
+    second = later(first, user("Then open it"), said("It is open."), user("Good"))
+    assert said_in(second) == [
+        "- Hi",
+        "- [agent] Shall I seal pump 3?",
+        " [user] Yes",
+        " Be quick",
+        " And now the valve of hall B.",
+        " The red one.",
+        "- Is it shut?",
+        "- [agent] It is shut.",
+        "- Then open it",
+        "- [agent] It is open.",
+        "- Good",
+    ]
