@@ -216,8 +216,8 @@ _SHORT, _NEWEST = 64, 3
 def with_briefs(quotes: Iterable[Quote], cues: Cues) -> Iterator[Quote]:
     """Yield the quotes of the user, marked those of short messages before the newest three.
 
-    A message with the words of an order that binds later work is not one. Of an earlier summary they
-    are marked only once the user said more.
+    A message with the words of an order that binds later work is not one. Those of an earlier
+    summary are marked only once the user said more.
     """
 
     def is_brief(one: Quote) -> bool:

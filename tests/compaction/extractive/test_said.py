@@ -356,6 +356,33 @@ def test_what_the_agent_said_before_a_call_leaves_with_the_next_turn_unless_room
     )
 
 
+NOTE = "Pump {} is sealed, its valve turns again, and the test of the whole hall passes. The lid"
+NOTE += " of the next one is loose, so I look at it now."
+
+
+def worked(*numbers: int) -> list[Message]:
+    """Return notes that the agent writes before calls, a short one behind each."""
+    notes = [(NOTE.format(i), f"Let me look at {i}.") for i in numbers]
+    return [one for pair in notes for note in pair for one in (said(note), *ran("ls", "a"))]
+
+
+def test_of_work_that_goes_on_the_newest_long_notes_stay() -> None:
+    first = summary_of(user("Mend them."), *worked(*range(10)))
+    notes = [line for line in group(first, Group.AGENT) if "Pump" in line]
+    assert [line[23] for line in notes] == list("3456789")
+    assert [line for line in group(first, Group.AGENT) if "Let me" in line] == [
+        "- [while working] Let me look at 9."
+    ]
+    assert "Pump 9" in later(first, *worked(10))
+    told = [user("And?"), said("All are sealed."), user("Good."), *ran("ls", "a")]
+    assert "Pump" not in later(first, *told)
+    assert "Pump" not in summary_of(user("Mend them."), *worked(1, 2), *told)
+
+
+def test_no_note_stays_behind_an_answer() -> None:
+    assert "Pump" not in summary_of(user("Mend them."), *worked(1, 2), said("All are sealed."))
+
+
 def test_edits_since_the_last_words_are_those_after_the_users_last_message() -> None:
     looks = [one for i in range(3) for one in ran("ls", "a", f"c{i}")]
     messages = [said("All is committed. Nothing is open."), user("Then mend hall 4."), *looks]
