@@ -113,8 +113,8 @@ def calls_in(reading: Reading, skipped: frozenset[int], cues: Cues) -> Iterator[
             continue
         if item.kind == "user_message" and _NOTICE.match(item.text):
             noted = {name: one_line(text) for name, text in _NOTED.findall(item.text)}
-            result = noted.pop("result", "")
-            ended = "\n".join(filter(None, (": ".join(noted.values()), result)))
+            found = noted.pop("result", "")
+            ended = "\n".join(filter(None, (": ".join(noted.values()), found)))
             yield Call("", item.message, item, {}, ended, failed=bool(_EXIT.search(ended)))
         if item.kind != "tool_call":
             continue
