@@ -19,6 +19,7 @@ from policyctx.compaction.extractive.writing import (
     ENTRY,
     MARK,
     NOTE,
+    REPLY,
     SAID,
     Contents,
     Entry,
@@ -50,6 +51,8 @@ class Unit(NamedTuple):
     """How many titles and leads of its message it is under."""
     leads: bool = False
     """Whether it says what the next one is under, and nothing without it."""
+    brief: bool = False
+    """Whether it is a short reply of the user that is settled."""
 
 
 # Rates of the streams. What another writer's summary holds may be all that is left of what the
@@ -146,7 +149,7 @@ def _rated(one: Entry, group: Group, position: int, count: int, cues: Cues) -> t
         written(one, group), group, one.message, of_user, hard=False, weight=weight, place=0
     )
     if isinstance(one, Quote):
-        unit = unit._replace(depth=one.depth)
+        unit = unit._replace(depth=one.depth, brief=one.brief)
     if isinstance(one, FileState):
         rate = _CHANGED_FILE if one.is_changed else _OTHER_FILE
         return rate, unit._replace(weight=-weight)
@@ -242,7 +245,15 @@ def lines_of(units: Sequence[Unit], layout: Layout, left_out: LeftOut) -> Iterat
 
 
 def _line(unit: Unit, before: Unit | None) -> str:
-    """Return a unit as it is written behind another: below it if both are of one message."""
+    """Return a unit as it is written behind another: below it if both are of one message.
+
+    A short reply stands below what it answers, or below another one.
+    """
+    if unit.brief and before is not None and before.message != unit.message:
+        if before.brief:
+            return NOTE + unit.text.removeprefix(ENTRY)
+        if before.group is Group.AGENT:
+            return NOTE + REPLY + unit.text.removeprefix(ENTRY)
     if before is None or unit.message != before.message or unit.group not in _QUOTES:
         return unit.text
     # Where pieces of an answer are missing, it is marked.

@@ -20,7 +20,7 @@ from policyctx.compaction.extractive.said import Quote
 from policyctx.compaction.extractive.texts import one_line, shortened
 
 _MOST_TASKS, _MOST_CHECKS, _MOST_CHANGES, _MOST_NAMES = 30, 4, 4, 4
-_LONGEST_LINE, _LONGEST_COMMAND, _LONGEST_WORDS = 160, 240, 300
+_LONGEST_LINE, _LONGEST_COMMAND, _LONGEST_WORDS, _LONGEST_NOTICE = 160, 240, 300, 900
 # Of a result only the beginning and the end are looked at.
 _LOOKED_AT = 2_000
 
@@ -463,10 +463,13 @@ def _outcome(call: Call, command: str) -> str:
     shown = [*filter(_NAMES.search, said)] or [*filter(_COUNTS.search, said)]
     if runs and not code:
         shown, code = _up_to_id(said) or said[-_LAST_LINES:], _STARTED
+    elif not call.tool:
+        shown = said
     elif call.failed:
         errors = [line for line in said if _ERROR.match(line)][:_MOST_ERRORS]
         shown = [line for line in said if line in {*errors, *shown[-1:], *said[-_LAST_LINES:]}]
     elif not shown and (len(said) <= _LAST_LINES or len(parts) == 1):
         shown = said[-_LAST_LINES:]
-    words = shortened(" / ".join(dict.fromkeys(shown)), _LONGEST_WORDS)
+    most = _LONGEST_WORDS if call.tool else _LONGEST_NOTICE
+    words = shortened(" / ".join(dict.fromkeys(shown)), most)
     return ": ".join(filter(None, (code, words))) or (_UNQUOTED if said else _NO_OUTPUT)

@@ -28,6 +28,7 @@ from policyctx.compaction.extractive.said import (
     UNREADABLE,
     Quote,
     quotes_in,
+    with_briefs,
     with_middle,
 )
 from policyctx.compaction.extractive.state import steps_of, tasks_of
@@ -100,7 +101,9 @@ def gathered(history: History, cues: Cues, *, working: bool = False) -> Contents
         said = [one for one in said if one.message >= end]
     newest = max(last[0].message if last else typed, -1)
     begins = newest if last or said else None
-    said = [one for one in said if working or not one.working]
+    if not working:
+        goes_on = any(one.working for one in last)
+        said = [*_without_notes(said, since=typed if goes_on else len(history.messages))]
     seen = {one.text for one in last}
     told = {one.text for one in users}
     foreign = (one for found in before for one in _orders_in(found.left_over, told))
@@ -108,7 +111,7 @@ def gathered(history: History, cues: Cues, *, working: bool = False) -> Contents
 
     return Contents(
         {
-            Group.USER: [*_once(users)],
+            Group.USER: [*with_briefs(_once(users), cues)],
             Group.AGENT: [*with_middle(_once(said, seen)), *last],
             Group.EARLIER: [*carried(Group.EARLIER), *foreign],
             Group.TASKS: tasks_of(carried(Group.TASKS), calls),
@@ -121,6 +124,27 @@ def gathered(history: History, cues: Cues, *, working: bool = False) -> Contents
             tuple(dict.fromkeys(n for found in before for n in found.contents.left_out.archives)),
         ),
     )  # fmt: skip
+
+
+# Words of a note of the agent that says more than what it does next, and how many of them are kept.
+_LONG_NOTE, _MOST_NOTES = 25, 6
+
+
+def _without_notes(said: Iterable[Quote], since: int) -> Iterator[Quote]:
+    """Yield the quotes without what the agent said before its calls.
+
+    Of what it said there after a position the newest long notes stay.
+    """
+    messages = [list(group) for _, group in groupby(said, key=lambda one: one.message)]
+    notes = [
+        one[0].message
+        for one in messages
+        if (since < 0 or one[0].message > since)
+        and sum(words_in(piece.text) for piece in one) >= _LONG_NOTE
+    ]
+    for one in messages:
+        if not one[0].working or one[0].message in notes[-_MOST_NOTES:]:
+            yield from one
 
 
 def _other_summaries(history: History, reading: Reading, skipped: frozenset[int]) -> dict[int, str]:

@@ -154,6 +154,30 @@ def test_the_exit_code_of_a_command_that_reads_the_output_is_not_that_of_the_che
     assert group(summary, Group.STEPS) == ["- make check => exit code 0"]
 
 
+STARTED = [
+    call("w1", "Workflow", {"name": "review"}),
+    results(("w1", "Workflow launched in background. Task ID: b2okyo")),
+]
+
+
+def test_work_in_the_background_that_failed_in_several_lines_is_not_shown_as_running() -> None:
+    trace = 'Workflow "review" failed: Error: no branches\n  at main (w.js:13)\n  at run (native)'
+    summary = summary_of(GO, ANNOUNCED, *STARTED, notice(trace, "failed"))
+    assert since(summary) == [f"- Workflow review => failed: {' '.join(trace.split())}"]
+
+
+def test_what_work_in_the_background_found_is_quoted() -> None:
+    found = "3 warnings: the pump leaks; the valve sticks; the lid is open." + " More." * 500
+    ended = notice('Workflow "review" completed')
+    ended["content"] = ended["content"].replace(
+        "</summary>", f"</summary>\n<result>{found}</result>"
+    )
+    (line,) = since(summary_of(GO, ANNOUNCED, *STARTED, ended))
+    assert line.startswith('- Workflow review => completed: Workflow "review" completed / 3 warn')
+    assert "the lid is open." in line
+    assert len(line) < 1_000
+
+
 def test_a_poll_of_a_command_that_is_not_listed_is_not_listed() -> None:
     poll = [
         call("c1", "write_stdin", {"session_id": 87942, "chars": ""}),
