@@ -299,7 +299,7 @@ def _fit(lines: Sequence[SummaryLine], limits: Sequence[Limit]) -> bool:
 def _shortened(unit: Unit, lines: Sequence[SummaryLine], limits: Sequence[Limit]) -> Unit | None:
     """Return a unit cut to the room that the other lines leave; None if it is short."""
     line = unit.text
-    if unit.group not in _QUOTES or words_in(line) < _LONG:
+    if unit.group not in (*_QUOTES, Group.SINCE) or words_in(line) < _LONG:
         return None
     around = "\n".join(CUT if one.unit is unit else one.text for one in lines)
     text = line

@@ -248,8 +248,8 @@ def test_what_user_and_agent_said_is_in_the_order_of_the_conversation() -> None:
 
 
 def test_an_answer_stands_before_a_message_that_is_only_pasted() -> None:
-    template = "## User Input\n\n```text\n\n```\n" + "Fill in the plan.\n" * 9
-    talk = (user("Mend it."), said("The spec is done."), user(template), *ran("ls", "a"))
+    fenced = "```\n" + "Fill in the plan.\n" * 9 + "```"
+    talk = (user("Mend it."), said("The spec is done."), user(fenced), *ran("ls", ""))
     lines = summary_of(*talk).split("\n")
     assert lines[2:4] == ["- Mend it.", "- [agent] The spec is done."]
     assert lines[4].startswith("- [pasted, ")
@@ -518,6 +518,16 @@ def test_of_a_command_the_users_input_stands_without_its_template(text: str) -> 
     typed = [line.strip(" -") for line in found if not line.strip(" -").startswith("[")]
     assert "\n".join(typed).removeprefix("/plan\n") == given
     assert len(found) < 6
+
+
+def test_a_template_without_an_input_is_what_the_user_wants() -> None:
+    template = "## User Input\n\n```text\n\n```\n\n## Outline\n\nRead `plan.md` of hall 4 first."
+    assert told(user(f"{template} Write `tasks.md`.")) == [
+        "- ## User Input",
+        "  ## Outline",
+        "   Read `plan.md` of hall 4 first.",
+        "   Write `tasks.md`.",
+    ]
 
 
 def test_an_order_of_one_word_between_others_is_quoted() -> None:
