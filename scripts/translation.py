@@ -16,6 +16,8 @@ _REMARK = re.compile(r"(?<=\S  # ).+$", re.MULTILINE)
 _PATHS = re.compile(r"[a-z_.]+(, [a-z_.]+)*")
 # A key in a list: its names, its type and default, and its meaning.
 _KEY = re.compile(r"( *- (?:`[^`]+`, )*`[^`]+`)(?: \(([^;]*?)(?:; (.*?))?\))?: (.*)")
+# The meaning of a key that another section describes.
+_AS_IN = re.compile(r"as in \[.*\]\(#.*\)")
 # What differs between types of one form, such as lists of three words: words and the links to maps.
 _HOLE = re.compile(r"`[^`]*`|(?<=\]\()#[^)]*")
 _ANY = "…"
@@ -69,7 +71,10 @@ class Translation:
         [(names, type_, default, meaning)] = _KEY.findall(line)
         about = [self._type(type_), *([self._text(default)] if default else [])]
         typed = f" ({'; '.join(about)})" if type_ else ""
-        return f"{names}{typed}: {self._text(meaning)}"
+        reference, link, target = (
+            meaning.partition(" [") if _AS_IN.fullmatch(meaning) else (meaning, "", "")
+        )
+        return f"{names}{typed}: {self._text(reference)}{link}{target}"
 
     def _type(self, cell: str) -> str:
         form, holes = _HOLE.sub(_ANY, cell), [*_HOLE.findall(cell), ""]

@@ -89,7 +89,7 @@ lines, and `code`:
 
 - `a` (`x` or [map](#model); none): It is.
     - `b`, `c` (`y` or [map](#steps)): As `a`.
-- `d`: As `a`.
+- `d`: as in [steps.when](#stepswhen)
 
 | name | is |
 |---|---|
@@ -104,6 +104,7 @@ def test_a_page_is_translated_piece_by_piece() -> None:
             "Two lines, and `code`:": "两行，和 `code`：",
             "It is.": "是。",
             "As `a`.": "同 `a`。",
+            "as in": "同",
             "none": "无",
             "name": "名",
             "is": "是",
@@ -113,7 +114,7 @@ def test_a_page_is_translated_piece_by_piece() -> None:
     assert translation.page(PAGE) == (
         "## 是什么\n\n两行，和 `code`：\n\n    code: stays\n\n### model, steps.when\n\n"
         "- `a` (`x` 或[映射](#model); 无): 是。\n"
-        "    - `b`, `c` (`y` 或[映射](#steps)): 同 `a`。\n- `d`: 同 `a`。\n\n"
+        "    - `b`, `c` (`y` 或[映射](#steps)): 同 `a`。\n- `d`: 同 [steps.when](#stepswhen)\n\n"
         "| 名 | 是 |\n|---|---|\n| `a \\| b` | 是。 |\n"
     )
     assert (translation.missing, translation.unused) == ([], [])
