@@ -29,7 +29,9 @@ def blocks(page: Path, language: str) -> list[str]:
 
 def pages_with(language: str) -> pytest.MarkDecorator:
     pages = [page for page in PAGES if blocks(page, language)]
-    return pytest.mark.parametrize("page", pages, ids=lambda page: str(page.relative_to(PACKAGE.parent)))
+    return pytest.mark.parametrize(
+        "page", pages, ids=lambda page: str(page.relative_to(PACKAGE.parent))
+    )
 
 
 @cache
