@@ -39,8 +39,6 @@ class Unit(NamedTuple):
     group: Group
     message: int
     """0-based position of the message that it is from; negative if it is of an earlier summary."""
-    user: bool
-    """Whether the user said it."""
     hard: bool
     """Whether it binds later work: the user's orders and limits."""
     weight: float
@@ -53,6 +51,11 @@ class Unit(NamedTuple):
     """Whether it says what the next one is under, and nothing without it."""
     brief: bool = False
     """Whether it is a short reply of the user that is settled."""
+
+    @property
+    def user(self) -> bool:
+        """Whether the user said it."""
+        return self.group is Group.USER
 
 
 # Rates of the streams. What another writer's summary holds may be all that is left of what the
@@ -144,10 +147,8 @@ def _rated(one: Entry, group: Group, position: int, count: int, cues: Cues) -> t
 
     `position` is its place in its group of `count` entries.
     """
-    of_user, weight = group is Group.USER, float(position)
-    unit = Unit(
-        written(one, group), group, one.message, of_user, hard=False, weight=weight, place=0
-    )
+    weight = float(position)
+    unit = Unit(written(one, group), group, one.message, hard=False, weight=weight, place=0)
     if isinstance(one, Quote):
         unit = unit._replace(depth=one.depth, brief=one.brief)
     if isinstance(one, FileState):

@@ -213,25 +213,29 @@ _EXACT, _NAMED, _WISH, _QUESTION = 2.0, 2.0, 1.5, -2.0
 _SHORT, _NEWEST = 64, 3
 
 
-def with_briefs(quotes: Iterable[Quote], cues: Cues) -> Iterator[Quote]:
+def with_briefs(quotes: Iterable[Quote], cues: Cues, *, goes_on: bool) -> Iterator[Quote]:
     """Yield the quotes of the user, marked those of short messages before the newest three.
 
-    A message with the words of an order that binds later work is not one. Those of an earlier
-    summary are marked only once the user said more.
+    A message with the words of an order that binds later work is not one. Without `goes_on`, that
+    the user said more since the last summary, none is marked.
     """
+    newest = deque[list[Quote]]()
+    for _, group in groupby(quotes, key=lambda one: one.message):
+        newest.append(list(group))
+        if len(newest) > _NEWEST:
+            pieces = newest.popleft()
+            is_one = goes_on and (len(pieces) == 1 or pieces[0].message < 0)
+            if is_one and all(_is_brief(one, cues) for one in pieces):
+                pieces = [one._replace(brief=True) for one in pieces]
+            yield from pieces
+    yield from (one for pieces in newest for one in pieces)
 
-    def is_brief(one: Quote) -> bool:
-        if one.pasted or len(one.text.encode(errors="replace")) > _SHORT:
-            return False
-        binds = cues.orders.count_in(one.text) > cues.errands.count_in(one.text)
-        return not (binds or cues.negations.found_in(one.text))
 
-    messages = [list(group) for _, group in groupby(quotes, key=lambda one: one.message)]
-    goes_on = bool(messages) and messages[-1][0].message >= 0
-    for i, pieces in enumerate(messages, _NEWEST - len(messages)):
-        is_old = goes_on and i < 0 and (len(pieces) == 1 or pieces[0].message < 0)
-        brief = pieces[0].brief or (is_old and all(map(is_brief, pieces)))
-        yield from (one._replace(brief=brief) for one in pieces)
+def _is_brief(one: Quote, cues: Cues) -> bool:
+    if one.pasted or len(one.text.encode(errors="replace")) > _SHORT:
+        return False
+    binds = cues.orders.count_in(one.text) > cues.errands.count_in(one.text)
+    return not (binds or cues.negations.found_in(one.text))
 
 
 def weight_of(said: str, cues: Cues) -> tuple[float, bool]:
