@@ -12,15 +12,17 @@ from policyctx.testing.world import World
 
 
 @then(
-    "{amount:amount} character(s) (is|are) freed",
+    "{amount:amount} character(s) (is|are) freed( {net=net of placeholders})",
     "2500 characters are freed",
     "no characters are freed",
+    "at least 1,400 characters are freed net of placeholders",
 )
-def _(policyctx_world: World, amount: Amount) -> None:
-    """`Result.freed_chars`, or that of a function's result: the characters newly offloaded,
-    placeholders not deducted.
+def _(policyctx_world: World, amount: Amount, net: str = "") -> None:
+    """`Result.freed_chars`, or that of a function's result: the characters newly offloaded. Their
+    placeholders are deducted in `Result.net_freed_chars`, the net.
     """
-    found = policyctx_world.outcome.freed_chars
+    world = policyctx_world
+    found = world.result.net_freed_chars if net else world.outcome.freed_chars
     if not amount.holds_for(found):
         raise OutcomeError(f"{amount} characters", f"{found:,}", policyctx_world.fates)
 
@@ -125,17 +127,6 @@ def _(policyctx_world: World, gate: str, step: str, state: str, reason: str = ""
 def _told(verdict: GateVerdict) -> str:
     opens = "opens" if verdict.opens else "stays closed"
     return f"{verdict.gate} of {verdict.step} {opens}: {verdict.sentence}"
-
-
-@then(
-    "{amount:amount} characters are freed net of placeholders",
-    "at least 1,400 characters are freed net of placeholders",
-)
-def _(policyctx_world: World, amount: Amount) -> None:
-    """`Result.net_freed_chars`."""
-    found = policyctx_world.result.net_freed_chars
-    if not amount.holds_for(found):
-        raise OutcomeError(f"{amount} characters", f"{found:,}", policyctx_world.fates)
 
 
 @then("the characters freed, net of placeholders, add up")
