@@ -109,15 +109,16 @@ def _(policyctx_world: World, names: tuple[str, ...]) -> None:
 
 
 @then(
-    "the result lists the file(s) {names:names}",
+    "the result (reports|lists) the file(s) {names:names}",
+    'the result reports the file "tool-result-a.md"',
     'the result lists the files "tool-result-a.md" and "tool-result-b.md"',
 )
 def _(policyctx_world: World, names: tuple[str, ...]) -> None:
     """`Result.files`, in this order: absolute paths, those given below the root."""
     found = policyctx_world.outcome.files
     root = policyctx_world.root.absolute().as_posix()
-    expected = [f"{root}/{name}" for name in names]
-    if [Path(path).as_posix() for path in found] != expected:
+    expected = [filled(policyctx_world, name) for name in names]
+    if [Path(path).as_posix() for path in found] != [f"{root}/{name}" for name in expected]:
         raise OutcomeError(", ".join(expected), ", ".join(found) or "no file")
     if missing := [path for path in found if not Path(path).is_file()]:
         raise OutcomeError(f"the file {missing[0]}", "no such file")

@@ -1,13 +1,11 @@
 """Then: what is reported of an event and of its gates, and how it fails."""
 
-from pathlib import Path
-
 from policyctx.planning.gates import GateVerdict
 from policyctx.testing.contents import compact
 from policyctx.testing.failures import OutcomeError
 from policyctx.testing.kinds import Amount
 from policyctx.testing.selecting import Fate
-from policyctx.testing.step_definitions import filled, then
+from policyctx.testing.step_definitions import then
 from policyctx.testing.world import World
 
 
@@ -38,18 +36,6 @@ def _(policyctx_world: World, amount: Amount) -> None:
     for found in (result.offloaded_count, len(result.files)):
         if not amount.holds_for(found):
             raise OutcomeError(f"{amount} items", f"{found:,}", policyctx_world.fates)
-
-
-@then(
-    "the result reports the file(s) {names:names}",
-    'the result reports the files "tool-result-a.md" and "tool-result-b.md"',
-)
-def _(policyctx_world: World, names: tuple[str, ...]) -> None:
-    """`Result.files` in the order of the items, below the root."""
-    root = policyctx_world.root.absolute()
-    found = [Path(path).relative_to(root).as_posix() for path in policyctx_world.outcome.files]
-    if found != [filled(policyctx_world, name) for name in names]:
-        raise OutcomeError(", ".join(names), ", ".join(found) or "none", policyctx_world.fates)
 
 
 @then(
