@@ -53,7 +53,7 @@ from policyctx.replay.recording import Recording
 from policyctx.replay.regret.needs import Lost
 from policyctx.replay.running import worked
 from policyctx.replay.simulated import Need, Regret, Removal
-from policyctx.replay.simulation import walked
+from policyctx.replay.simulation import simulated
 from policyctx.replay.summing import ReReads
 from policyctx.replay.timeline import SessionPart
 from policyctx.tuning.outcomes import SessionOutcome, outcome_of, sums
@@ -257,7 +257,7 @@ class Oracle:
     def __init__(self, recording: Recording) -> None:
         common = _Parts(recording)
         policy = OffloadPolicy(parsed_policy(PolicySource("all-out", _ALL_OUT)))
-        self._session = walked(recording, policy, layouts=(), common=common).session
+        self._session = simulated(recording, policy, layouts=(), common=common)
         self._parts, self._common = [*common.parts], common
         billed = billed_calls(self._session, known=common.unedited)
         # The oracle's prompts are smaller than the recorded ones, so a re-read costs no more.

@@ -26,6 +26,7 @@ from policyctx.cli.output import Json, console, json_text, print_json, saving, t
 from policyctx.cli.plans import decision_report
 from policyctx.definitions.items import Message
 from policyctx.errors import StoreError
+from policyctx.replay.readers.building import tool_result, tool_use
 from policyctx.session import Session
 from policyctx.turns.result import Result
 
@@ -240,18 +241,13 @@ def model_calls(
 def _assistant_message(number: int, reply: Reply) -> Message:
     content: list[dict[str, Any]] = [{"type": "text", "text": reply.text}]
     for i, (tool, arguments) in enumerate(reply.calls):
-        block = {"type": "tool_use", "id": call_id(number, i), "name": tool, "input": arguments}
-        content.append(block)
+        content.append(tool_use(call_id(number, i), tool, arguments))
     return {"role": "assistant", "content": content}
 
 
 def _results(number: int, reply: Reply, workspace: Workspace) -> Message:
     content = [
-        {
-            "type": "tool_result",
-            "tool_use_id": call_id(number, i),
-            "content": workspace.call(tool, arguments),
-        }
+        tool_result(call_id(number, i), workspace.call(tool, arguments), is_error=False)
         for i, (tool, arguments) in enumerate(reply.calls)
     ]
     return {"role": "user", "content": content}

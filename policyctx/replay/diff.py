@@ -1,15 +1,14 @@
 """Two policies over the same recordings: which items have another fate, and both reasons."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from policyctx.definitions.actions import Action
-from policyctx.planning.plan import Plan
 from policyctx.replay.common import Common
-from policyctx.replay.recording import RecordedItems, Recording
+from policyctx.replay.recording import Recording
 from policyctx.replay.running import LoadedPolicy, compiled
-from policyctx.replay.simulated import Removal, SimulatedSession
-from policyctx.replay.simulation import Walk, walked
+from policyctx.replay.simulated import Removal, SeenItem, SimulatedSession
+from policyctx.replay.simulation import simulated
 from policyctx.replay.summing import figures_of, summed
 from policyctx.replay.terms import PricesOf
 
@@ -67,38 +66,36 @@ def compared(
     """
     common = Common(recording)
     first, second = (
-        walked(recording, compiled(policy), path=path, prices=prices, common=common)
+        simulated(recording, compiled(policy), path=path, excerpt=0, prices=prices, common=common)
         for policy in policies
     )
     found = sorted(_differences(first, second), key=lambda one: -one.tokens)
     one, other = (
-        summed(session, figures_of(session, unedited=common.unedited))
-        for session in (first.session, second.session)
+        summed(replace(session, items=()), figures_of(session, unedited=common.unedited))
+        for session in (first, second)
     )
     return Compared(one, other, tuple(found))
 
 
-def _differences(first: Walk, second: Walk) -> Iterator[Difference]:
-    gone, gone_too = _last(first.session), _last(second.session)
-    fates = _Fates(first, gone), _Fates(second, gone_too)
-    for place in sorted(gone.keys() | gone_too.keys()):
-        one, other = gone.get(place), gone_too.get(place)
-        if one is not None and other is not None and one.action == other.action:
+def _differences(first: SimulatedSession, second: SimulatedSession) -> Iterator[Difference]:
+    gone, gone_too = _last(first), _last(second)
+    for item, same in zip(first.items, second.items, strict=True):
+        place = item.part, item.position
+        one, other = _fate(item, gone.get(place)), _fate(same, gone_too.get(place))
+        if one.action == other.action:
             continue
-        part, position = place
-        item = first.recorded[part].items(first.plans[part].conversation)[position]
         yield Difference(
-            session=first.session.name,
-            path=first.session.path,
-            part=part,
-            position=position,
+            session=first.name,
+            path=first.path,
+            part=item.part,
+            position=item.position,
             message=item.message,
             item_id=item.item_id,
-            item_type=item.type,
+            item_type=item.item_type,
             tool=item.tool,
-            tokens=first.plans[part].facts.tokens(item),
-            first=fates[0].of(place),
-            second=fates[1].of(place),
+            tokens=item.tokens,
+            first=one,
+            second=other,
         )
 
 
@@ -107,26 +104,9 @@ def _last(session: SimulatedSession) -> dict[tuple[int, int], Removal]:
     return {(removal.part, removal.position): removal for removal in session.removals}
 
 
-class _Fates:
-    """What became of the items of one walk."""
-
-    def __init__(self, walk: Walk, gone: dict[tuple[int, int], Removal]) -> None:
-        self._walk, self._gone = walk, gone
-        self._kept: dict[int, dict[int, ItemFate]] = {}
-
-    def of(self, place: tuple[int, int]) -> ItemFate:
-        if (removal := self._gone.get(place)) is not None:
-            return ItemFate(removal.action, removal.step, removal.reason, removal.call)
-        part, position = place
-        if part not in self._kept:
-            self._kept[part] = dict(_kept(self._walk.plans[part], self._walk.recorded[part]))
-        untouched = ItemFate(Action.KEEP, "", "no step selects it")
-        return self._kept[part].get(position, untouched)
-
-
-def _kept(plan: Plan, recorded: RecordedItems) -> Iterator[tuple[int, ItemFate]]:
-    """Yield what stayed by a step's word, as it stood before the last call."""
-    for decision in plan.decisions:
-        position = recorded.position(plan.conversation, decision.position)
-        if position is not None:
-            yield position, ItemFate(decision.action, decision.step, decision.reason.sentence)
+def _fate(item: SeenItem, removal: Removal | None) -> ItemFate:
+    if removal is not None:
+        return ItemFate(removal.action, removal.step, removal.reason, removal.call)
+    if item.kept is not None:
+        return ItemFate(Action.KEEP, item.kept.step, item.kept.reason)
+    return ItemFate(Action.KEEP, "", "no step selects it")

@@ -209,8 +209,9 @@ class KeptItem:
     """The number of that call, at which the reason is true."""
     step: str
     """The last step that might have taken it."""
+    code: str
+    """Of the reason."""
     reason: str
-    """With its code: `recent: 2nd newest of Read, 3 kept`."""
     rule: str
     place: str
     """`file:line` of what says so; empty when nothing in a file does."""

@@ -6,7 +6,7 @@ Nothing is written. The recorded reply always follows, whatever the policy remov
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from statistics import median
@@ -17,7 +17,6 @@ from policyctx.definitions.items import Item, Message
 from policyctx.definitions.names import BUILT_IN_SUMMARIZERS, NONE, is_url
 from policyctx.messages.markers import MarkedBlock, block_at
 from policyctx.planning.anchors import Removable
-from policyctx.planning.compact import Replacing
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.conversation import Conversation
 from policyctx.planning.facts import Facts, assumed_window
@@ -32,7 +31,7 @@ from policyctx.replay.audit import audited
 from policyctx.replay.cache import LAYOUTS, LayoutName
 from policyctx.replay.common import Common
 from policyctx.replay.cost import call_shares
-from policyctx.replay.recording import MarkedPlace, ModelCall, RecordedItems, Recording
+from policyctx.replay.recording import MarkedPlace, ModelCall, Recording
 from policyctx.replay.sent_list import SentList
 from policyctx.replay.simulated import (
     Need,
@@ -88,30 +87,32 @@ OFFLINE = "extractive"
 
 def summary_call(
     number: int,
-    replaced: Replacing,
-    summary: str,
+    result: Result,
     *,
     policy: OffloadPolicy,
     terms: CallTerms,
-    facts: Facts,
     at: float | None,
     sent: int = 0,
 ) -> SummaryCall | None:
-    """Return the call that would have written a summary; None where no model is asked.
+    """Return the call that would have written a turn's summary; None where no model is asked.
 
     Its prompt is the instructions and what is replaced, shortened to `max_input`. Its output is
-    taken to be as large as `summary`, which the text alone gave. It costs `summary.price`, else
+    taken to be as large as the summary that the text alone gave. It costs `summary.price`, else
     `model.price`, else what `summary.model` costs on that day, else what the recorded model costs.
 
     With `reuse_cache` its prompt is the session's own: what the last call was `sent`, in tokens, is
     read from the cache unless that has expired, and the rest is written to it.
     """
+    replaced, compaction, facts = result.plan.compaction, result.compaction, result.plan.facts
+    if replaced is None or compaction is None:
+        return None
     step = policy.compacting_step
     if step is None:
         return None
     settings = policy.compaction(step).summary
     if settings.by in (OFFLINE, NONE):
         return None
+    output = facts.length(compaction.summary, "tokens")
     if settings.reuse_cache:
         own = facts.tokens_beside + replaced.tokens
         has_expired = facts.idle is not None and facts.idle > terms.ttl
@@ -120,7 +121,6 @@ def summary_call(
         prompt = own + facts.length(instructions(settings, in_place=True), "tokens")
         named = row_of(settings.model, at=at) if "model" in settings.model_fields_set else None
         prices = _prices(settings, policy, terms, None if named is None else named.prices)
-        output = facts.length(summary, "tokens")
         return SummaryCall(number, prompt, output, prices, read=read, written=written)
     row = row_of(settings.model, at=at) if settings.by in BUILT_IN_SUMMARIZERS else None
     window = (assumed_window(settings) or terms.window) if row is None else row.context_window
@@ -128,7 +128,7 @@ def summary_call(
     room = most.of(window) if isinstance(most, Share) else most
     prompt = facts.length(instructions(settings), "tokens") + min(replaced.tokens, int(room))
     prices = _prices(settings, policy, terms, None if row is None else row.prices)
-    return SummaryCall(number, prompt, facts.length(summary, "tokens"), prices)
+    return SummaryCall(number, prompt, output, prices)
 
 
 def _prices(
@@ -208,17 +208,6 @@ def replay_root(policy: OffloadPolicy) -> Root:
     return _HOME.joinpath(*rest) if first.startswith("~") else _WORKING_DIRECTORY / written
 
 
-@dataclass(frozen=True, slots=True)
-class Walk:
-    """A recording walked through to its end."""
-
-    session: SimulatedSession
-    plans: tuple[Plan, ...]
-    """The last plan of each part; what comes after its call is in its conversation already."""
-    recorded: tuple[RecordedItems, ...]
-    """The items of each part as they were recorded."""
-
-
 def simulated(
     recording: Recording,
     policy: OffloadPolicy,
@@ -229,29 +218,7 @@ def simulated(
     layouts: tuple[LayoutName, ...] = LAYOUTS,
     common: Common | None = None,
 ) -> SimulatedSession:
-    """Return the figures of a recording under a policy; see `walked`."""
-    return walked(
-        recording,
-        policy,
-        path=path,
-        excerpt=excerpt,
-        prices=prices,
-        layouts=layouts,
-        common=common,
-    ).session
-
-
-def walked(
-    recording: Recording,
-    policy: OffloadPolicy,
-    *,
-    path: str = "",
-    excerpt: int | None = None,
-    prices: PricesOf = "recorded",
-    layouts: tuple[LayoutName, ...] = LAYOUTS,
-    common: Common | None = None,
-) -> Walk:
-    """Walk through a recording under a policy.
+    """Return the figures of a recording under a policy: walk through it, call by call.
 
     `path` is the file that it is from. The session is told what would have been billed for its
     edited list, as far as the recording knows what was billed for the whole one. Without time
@@ -272,14 +239,13 @@ def walked(
     contexts = recording.contexts()
     for call, context, share, its in zip(recording.calls, contexts, shares, terms, strict=True):
         simulation.call(call, context, share, its)
-    simulation.end(() if recording.after_anew else recording.after)
-    session = simulation.session(
+    simulation.end_part(() if recording.after_anew else recording.after)
+    return simulation.session(
         recording,
         path,
         not_asked=online_summarizers(policy),
         contradictions=contradictions(recording.calls, terms, policy.model),
     )
-    return Walk(session, tuple(simulation.plans), tuple(simulation.recorded))
 
 
 def _sized(policy: OffloadPolicy, terms: Sequence[CallTerms]) -> OffloadPolicy:
@@ -337,8 +303,8 @@ class _Simulation:
         self._correction = Correction()
         self._timeline: Timeline | None = None
         self._parts = 0
-        self.plans: list[Plan] = []
-        self.recorded: list[RecordedItems] = []
+        self._plans: list[Plan] = []
+        """The last plan of each part."""
         self._calls: list[SimulatedCall] = []
         self._removals: list[Removal] = []
         self._removed: defaultdict[object, list[Removal]] = defaultdict(list)
@@ -377,7 +343,7 @@ class _Simulation:
         number = len(self._calls) + 1
         timeline = self._timeline
         if timeline is None or call.anew:
-            self._end_part()
+            self.end_part()
             timeline = self._timeline = Timeline(self._parts, number, self._store)
             self._parts += 1
         if call.at is not None:
@@ -406,7 +372,12 @@ class _Simulation:
         removals = list(timeline.note(number, plan, result.compaction))
         self._take(removals, timeline.recorded.items(result.plan.conversation))
         facts, model = result.plan.facts, call.language_model
-        self._summarised(number, result, terms, call.at)
+        sent = self._calls[-1].edited.tokens if self._calls else 0
+        summary = summary_call(
+            number, result, policy=self._online, terms=terms, at=call.at, sent=sent
+        )
+        if summary is not None:
+            self._summaries.append(summary)
         if self._edited is self._whole and result.messages is not context:
             self._edited = self._whole.branched()
         removable = None if self._to_come is None else self._to_come.first(result)
@@ -447,10 +418,6 @@ class _Simulation:
         # That each of them was too long is counted by the step.
         return [replace(first, warnings=()), replace(again, warnings=again.warnings[1:])]
 
-    def end(self, after: Sequence[Message]) -> None:
-        """Take what came behind the last call."""
-        self._end_part(after)
-
     def session(
         self,
         recording: Recording,
@@ -476,7 +443,7 @@ class _Simulation:
             bill=recording.bill,
             summaries=tuple(self._summaries),
             tool_call_output=round(median(self._outputs)) if self._outputs else 0,
-            untouched="" if self._removals else why_untouched(self.plans),
+            untouched="" if self._removals else why_untouched(self._plans),
             layout=recording.layout,
             sent_layout="auto" if self._policy.places_breakpoints else "recorded",
             layouts=self._layouts,
@@ -502,24 +469,6 @@ class _Simulation:
         spared = round(self._correction.scale * (whole - edited))
         self._session.observe(_smaller(usage, max(1, usage.prompt - spared)))
 
-    def _summarised(self, number: int, result: Result, terms: CallTerms, at: float | None) -> None:
-        """Take the call that would have written the summary of a compaction."""
-        replaced, compaction = result.plan.compaction, result.compaction
-        if replaced is None or compaction is None:
-            return
-        made = summary_call(
-            number,
-            replaced,
-            compaction.summary,
-            policy=self._online,
-            terms=terms,
-            facts=result.plan.facts,
-            at=at,
-            sent=self._calls[-1].edited.tokens if self._calls else 0,
-        )
-        if made is not None:
-            self._summaries.append(made)
-
     def _take(self, removals: Sequence[Removal], items: Sequence[Item]) -> None:
         if not removals:
             return
@@ -530,16 +479,16 @@ class _Simulation:
         for step, taken in Counter(removal.step for removal in removals).items():
             self._fired[step] += StepUse(1, taken)
 
-    def _end_part(self, after: Sequence[Message] = ()) -> None:
-        if self._timeline is None or self._timeline.plan is None:
+    def end_part(self, after: Sequence[Message] = ()) -> None:
+        """End the list that was kept so far; `after` came behind the last call."""
+        if self._timeline is None:
             return
-        part = self._timeline.part(after)
-        self.plans.append(self._timeline.plan)
-        self.recorded.append(self._timeline.recorded)
+        part, plan = self._timeline.part(after), self._timeline.plan
+        self._plans.append(plan)
         if self._excerpt is not None:
-            plan, recorded = self._timeline.plan, self._timeline.recorded
+            recorded = self._timeline.recorded
             self._items += seen_items(self._parts - 1, part, plan, recorded, limit=self._excerpt)
-        facts = self._timeline.plan.facts
+        facts = plan.facts
         self._outputs += self._calling(part, facts)
         found = self._common.needs(part, facts)
         for lost, needs in sorted(found.items()):

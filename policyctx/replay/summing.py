@@ -402,11 +402,7 @@ class Figures:
         lambda s: {s.session.untouched: 1} if s.session.untouched else {}, _counts, none=dict
     )
     """Why the policy took nothing, and in how many sessions."""
-    baselines: Mapping[str, Figures] = _figure(
-        lambda s: s.session.baselines if isinstance(s.session, SummedSession) else {},
-        _totals,
-        none=dict,
-    )
+    baselines: Mapping[str, Figures] = _figure(lambda _: {}, _totals, none=dict)
     """The figures of the sessions under other policies, by their name."""
     priced_by_policy: int = _figure(lambda s: int(s.session.is_priced_by_policy))
     """Sessions whose prices are those of the policy."""
@@ -457,20 +453,17 @@ class Figures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummedSession(SimulatedSession):
-    """A replayed session with its figures, and those under other policies."""
+    """A replayed session with its figures."""
 
     figures: Figures
-    baselines: Mapping[str, Figures] = field(default_factory=dict)
-    """By the name of the policy."""
 
 
 def summed(
     session: SimulatedSession, found: Figures, baselines: Mapping[str, Figures] | None = None
 ) -> SummedSession:
-    """Return the session with its figures, and with those of other policies in them."""
-    others = dict(baselines or {})
+    """Return the session with its figures, and in them those of other policies by their names."""
     known = {one.name: getattr(session, one.name) for one in fields(SimulatedSession)}
-    return SummedSession(**known, figures=replace(found, baselines=others), baselines=others)
+    return SummedSession(**known, figures=replace(found, baselines=baselines or {}))
 
 
 def figures_of(session: SimulatedSession, *, unedited: UneditedCosts | None = None) -> Figures:

@@ -291,9 +291,9 @@ def _kept(part: SessionPart, plan: Plan, recorded: RecordedItems) -> Iterator[tu
         position = recorded.position(plan.conversation, decision.position)
         if position is None or _is_out(part, position):
             continue
-        place = place_of(policy, decision.rule_path)
-        reason = str(decision.reason)
-        yield position, KeptItem(part.last_call, decision.step, reason, decision.rule, place)
+        reason, place = decision.reason, place_of(policy, decision.rule_path)
+        told = decision.step, reason.code, reason.sentence, decision.rule, place
+        yield position, KeptItem(part.last_call, *told)
 
 
 def _is_out(part: SessionPart, position: int) -> bool:

@@ -12,6 +12,7 @@ from typing import Any, Literal, cast
 
 from policyctx.definitions.items import PlainValue
 from policyctx.errors import present
+from policyctx.replay.readers import building
 from policyctx.testing.failures import WordingError
 from policyctx.testing.kinds import COUNT_WORD, KINDS, Kind, Size, count, size, unquoted
 
@@ -236,7 +237,7 @@ class MessageBuilder:
         """Return the messages that the pieces are; a result with a tool comes after its call."""
         if pieces.noun != "result":
             role = pieces.noun.removesuffix(" message")
-            return [self.message(role, self._content(pieces)) for _ in range(pieces.count)]
+            return [self.message(role, self.content(pieces)) for _ in range(pieces.count)]
         results = self.results(pieces)
         batches = [results] if pieces.in_parallel else [[result] for result in results]
         return [message for batch in batches for message in self.exchange(batch)]
@@ -245,13 +246,13 @@ class MessageBuilder:
         """Return the results that the pieces are, each with an id of its own."""
         made = []
         for _ in range(pieces.count):
-            serial = self.serial()
-            id_ = f"call_{serial}" if pieces.id is None else pieces.id
-            content = pieces.content(serial, self.text_type, as_json=self.measures_json)
+            content = self.content(pieces)
+            id_ = f"call_{self._serial}" if pieces.id is None else pieces.id
             made.append(ToolResult(id_, content, pieces.tool, pieces.failed))
         return made
 
-    def _content(self, pieces: Pieces) -> PlainValue:
+    def content(self, pieces: Pieces) -> PlainValue:
+        """Return the content of the next one of the pieces."""
         return pieces.content(self.serial(), self.text_type, as_json=self.measures_json)
 
     def exchange(self, results: Sequence[ToolResult]) -> list[Message]:
@@ -279,29 +280,24 @@ class MessageBuilder:
             item = {"type": "function_call", "call_id": id_, "name": tool}
             return {**item, "arguments": compact(given)}
         if self.shape == "Anthropic":
-            blocks = [
-                {"type": "tool_use", "id": id_, "name": tool, "input": given} for id_, tool in calls
-            ]
+            blocks = [building.tool_use(id_, tool, given) for id_, tool in calls]
             return {"role": "assistant", "content": blocks}
-        made = [
-            {"id": id_, "type": "function", "function": {"name": t, "arguments": compact(given)}}
-            for id_, t in calls
-        ]
+        made = [building.function_call(id_, tool, given) for id_, tool in calls]
         return {"role": "assistant", "content": None, "tool_calls": made}
 
     def answers(self, results: Sequence[ToolResult]) -> list[Message]:
         """Return the results: in one message of blocks, or each as its own."""
         if self.shape == "Anthropic":
-            return [{"role": "user", "content": [_result_block(result) for result in results]}]
+            blocks = [
+                building.tool_result(one.id, one.content, is_error=one.failed) for one in results
+            ]
+            return [{"role": "user", "content": blocks}]
         if self.has_items:
             return [
                 {"type": "function_call_output", "call_id": one.id, "output": one.content}
                 for one in results
             ]
-        return [
-            {"role": "tool", "tool_call_id": result.id, "content": result.content}
-            for result in results
-        ]
+        return [building.tool_message(one.id, one.content) for one in results]
 
     def message(self, role: str, content: PlainValue) -> Message:
         """Return a message with text; its content is as given, in an item as a list."""
@@ -314,14 +310,9 @@ class MessageBuilder:
     def thinking(self, text: str) -> Message:
         """Return a block with thinking, or an item with reasoning."""
         if not self.has_items:
-            return {"type": "thinking", "thinking": text, "signature": _SIGNATURE}
+            return building.thinking(text, _SIGNATURE)
         summary = [{"type": "summary_text", "text": text}]
         return {"type": "reasoning", "summary": summary, "encrypted_content": _SIGNATURE}
 
 
 _SIGNATURE = "EqoBCkgIARABGAIi"
-
-
-def _result_block(result: ToolResult) -> Message:
-    block = {"type": "tool_result", "tool_use_id": result.id, "content": result.content}
-    return {**block, "is_error": True} if result.failed else block

@@ -364,9 +364,7 @@ def filled(world: World, text: str | None, fate: Fate | None = None) -> str:
             return world.root.absolute().as_posix()
         if name == "session_id" or fate is None:
             return (world.session_id or "") if name == "session_id" else match[0]
-        file = world.saved(fate)[1].file
-        if file is None:
-            return match[0]
+        _, file = world.saved(fate)
         shown = {"path": file.path, "relative_path": f"./{file.relative_path}"}
         return shown.get(name) or path_from(os.getcwd(), file.path)  # noqa: PTH109 - a text
 

@@ -9,10 +9,10 @@ from typing import Any
 from policyctx.testing.contents import (
     Message,
     MessageBuilder,
+    Pieces,
     Shape,
     ToolResult,
     filler,
-    filler_blocks,
 )
 from policyctx.testing.failures import WordingError
 from policyctx.testing.kinds import KINDS, Size, size, unquoted
@@ -207,19 +207,13 @@ def _kind(row: dict[str, str]) -> tuple[str, str]:
 
 
 def _result(row: dict[str, str], conversation: MessageBuilder) -> ToolResult:
-    in_blocks = _kind(row)[0] == "result in blocks"
-    content: Any
-    if in_blocks and row.get("size"):
-        content = filler_blocks(
-            _size(row["size"]),
-            conversation.serial(),
-            conversation.text_type,
-            as_json=conversation.measures_json,
-        )
+    in_blocks, failed = _kind(row)[0] == "result in blocks", row.get("failed") in {"yes", "true"}
+    if row.get("size"):
+        sized = Pieces("result", size=_size(row["size"]), in_blocks=in_blocks)
+        content = conversation.content(sized)
     else:
-        text = _text(row, conversation)
+        text = unquoted(row.get("text", ""))
         content = [{"type": conversation.text_type, "text": text}] if in_blocks else text
-    failed = row.get("failed", "") in {"yes", "true"}
     return ToolResult(_id(row, conversation), content, _tool(row), failed)
 
 

@@ -13,10 +13,10 @@ from typing import Any, Literal
 from policyctx.definitions.actions import BY_STATE
 from policyctx.definitions.items import Path as ItemPath
 from policyctx.definitions.items import PlainValue
-from policyctx.errors import PolicyctxError, PolicyError
+from policyctx.errors import PolicyctxError, PolicyError, present
 from policyctx.messages.markers import unmarked
+from policyctx.paths import File
 from policyctx.planning.compiled import OffloadPolicy
-from policyctx.planning.decisions import Decision
 from policyctx.planning.plan import Plan
 from policyctx.policy.sources import PolicySource
 from policyctx.policy.tools import tool
@@ -374,13 +374,13 @@ class World:
         staying = list(parts_of(before)).count(whole) - taken.count(whole)
         return list(parts_of(now)).count(whole) > staying
 
-    def saved(self, fate: Fate) -> tuple[Fate, Decision]:
-        """Return how the item was offloaded: in this turn or in one before it.
+    def saved(self, fate: Fate) -> tuple[Fate, File]:
+        """Return the item as it was offloaded, in this turn or in one before it, and its file.
 
         Raises `OutcomeError` when it was not.
         """
         if fate.is_new and fate.decision is not None and fate.decision.saves:
-            return fate, fate.decision
+            return fate, present(fate.decision.file)
         left = fate.item.text if fate.code == "placeholder" else None
         if fate.decision is not None:
             left = fate.decision.placeholder or left
@@ -392,7 +392,7 @@ class World:
                 # What left nothing in its place is known by its own text.
                 is_same = left is not None or other.item.text == fate.item.text
                 if decision.placeholder == left and is_same:
-                    return other, decision
+                    return other, decision.file
         raise OutcomeError("a file", "none: it was not offloaded", [fate])
 
     def all_files(self) -> list[str]:

@@ -209,10 +209,14 @@ class Evaluator:
             if isinstance(outcome, LostJob):
                 raise ReplayError(f"{outcome.why}; try fewer --jobs")
             task = job.argument.task
-            self._known[task] = outcome
-            self.replays += 1
+            self.learn(task, outcome)
             if self._progress is not None:
                 self._progress.advance(self._calls[task.session])
+
+    def learn(self, task: Trial, outcome: Found) -> None:
+        """Remember what came of a policy in a session that was replayed."""
+        self._known[task] = outcome
+        self.replays += 1
 
     def outcome(self, digest: str, session: int) -> Found:
         """Return a known outcome; raises `KeyError` for what was not evaluated."""

@@ -249,17 +249,13 @@ def stratified(sessions: Sequence[TunedSession], *, seed: int) -> list[int]:
     return [number for *_, number in sorted(places)]
 
 
-def subset(
-    ordered: Sequence[int], share: float, among: Collection[int] | None = None
-) -> tuple[int, ...]:
-    """Return the first share of a stratified list, at least one.
+def subset(ordered: Sequence[int], share: float, among: Collection[int]) -> tuple[int, ...]:
+    """Return those of the first share of a stratified list that are among some, at least one.
 
-    With `among`, those of the share that are among these numbers, so that the subsets of a fold
-    are parts of the subsets of all: what was replayed in the ones is not replayed for the others.
+    So the subsets of a fold are parts of the subsets of all: what was replayed in the ones is not
+    replayed for the others.
     """
-    found = tuple(ordered[: max(1, math.ceil(share * len(ordered)))])
-    if among is None:
-        return found
+    found = ordered[: max(1, math.ceil(share * len(ordered)))]
     wanted = [number for number in ordered if number in among]
     return tuple(number for number in found if number in among) or tuple(wanted[:1])
 

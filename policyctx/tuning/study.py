@@ -8,12 +8,11 @@ stays unless these save more than one standard error beyond it.
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from policyctx.policy.sources import preset_names
 from policyctx.policy.writing import document_yaml
 from policyctx.tuning import search
-from policyctx.tuning.evaluating import Found, Tried, TunedSession, tried
+from policyctx.tuning.evaluating import Evaluator, Tried, TunedSession, tried
 from policyctx.tuning.outcomes import (
     Interval,
     SessionOutcome,
@@ -114,23 +113,6 @@ class Tuned:
     is_interrupted: bool = False
 
 
-class Evaluations(Protocol):
-    """Outcomes of policies in sessions; `Evaluator` has those of replays."""
-
-    @property
-    def replays(self) -> int:
-        """Return how many sessions were replayed, each under one policy."""
-
-    def evaluate(self, policies: Iterable[Tried], sessions: Sequence[int]) -> None:
-        """Find the outcome of each policy in each session."""
-
-    def outcome(self, digest: str, session: int) -> Found:
-        """Return an outcome that was found."""
-
-    def knows(self, digest: str, sessions: Iterable[int]) -> bool:
-        """Return whether a policy has outcomes in all of the sessions."""
-
-
 class Study:
     """Sessions with prices, and the settings that were tried in them."""
 
@@ -138,7 +120,7 @@ class Study:
         self,
         incumbent: Incumbent,
         sessions: Sequence[TunedSession],
-        evaluator: Evaluations,
+        evaluator: Evaluator,
         options: StudyOptions,
     ) -> None:
         """Take sessions that have an outcome under the incumbent; see `incumbent_policy`."""

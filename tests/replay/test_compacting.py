@@ -11,7 +11,7 @@ from policyctx.planning.compiled import OffloadPolicy
 from policyctx.replay.diff import compared
 from policyctx.replay.running import LoadedPolicy
 from policyctx.replay.simulated import SimulatedSession
-from policyctx.replay.simulation import simulated, walked
+from policyctx.replay.simulation import simulated
 from tests.conversations import call, results, session_of, user
 from tests.policies import HEAD, policy
 from tests.replay.sessions import turn_by_turn
@@ -88,10 +88,9 @@ def test_the_reason_names_messages_as_they_were_recorded(compacts: OffloadPolicy
 
 def test_items_are_those_that_were_recorded(compacts: OffloadPolicy) -> None:
     messages = session_of(*[f"{LONG}{i}" for i in range(12)])
-    walk = walked(turn_by_turn(messages), compacts)
-    items = walk.recorded[0].items(walk.plans[0].conversation)
+    items = simulated(turn_by_turn(messages), compacts, excerpt=10_000).items
     assert [item.message for item in items] == list(range(len(messages)))
-    assert [item.text for item in items if item.kind == "tool_result"] == [
+    assert [item.text for item in items if item.item_type == "tool_result"] == [
         f"{LONG}{i}" for i in range(12)
     ]
 

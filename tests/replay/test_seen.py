@@ -4,7 +4,7 @@ from pathlib import Path
 
 from policyctx.cli.plans import place
 from policyctx.planning.compiled import OffloadPolicy
-from policyctx.replay.simulated import SimulatedSession
+from policyctx.replay.simulated import KeptItem, SimulatedSession
 from policyctx.replay.simulation import SESSION_ID, replay_root, simulated
 from policyctx.replay.unwritten_store import UnwrittenStore
 from policyctx.session import Session
@@ -98,7 +98,7 @@ def test_a_kept_item_has_the_reason_of_a_plan_of_the_last_list(tmp_path: Path) -
     plan = alone.plan(messages[:-2])
     stay = [decision for decision in plan.decisions if decision.action == "keep"]
     found = [
-        (item.position, item.kept.reason, item.kept.place) for item in session.items if item.kept
+        (item.position, told(item.kept), item.kept.place) for item in session.items if item.kept
     ]
     assert found == [
         (decision.position, str(decision.reason), place(under, decision.rule_path))
@@ -138,9 +138,13 @@ def test_items_kept_after_a_failed_summary_have_that_reason() -> None:
     """)
     session = simulated(recording(session_of("short")), under, excerpt=10)
     assert session.warnings
-    reasons = {item.kept.reason for item in session.items if item.kept}
+    reasons = {told(item.kept) for item in session.items if item.kept}
     assert reasons == {"not_summarised: no summary was made; a warning says why"}
 
 
 def kept_by_id(session: SimulatedSession) -> dict[str, str]:
-    return {item.item_id: item.kept.reason for item in session.items if item.kept}
+    return {item.item_id: told(item.kept) for item in session.items if item.kept}
+
+
+def told(kept: KeptItem) -> str:
+    return f"{kept.code}: {kept.reason}"

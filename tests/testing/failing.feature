@@ -260,6 +260,10 @@ Feature: Outcomes that did not come
     When the policy is applied
     Then 501 characters are freed
 
+  Scenario: expected: 502 characters
+    When the policy is applied
+    Then 502 characters are freed net of placeholders
+
   Scenario: expected: 1 items
     When the policy is applied
     Then the result reports 1 offloaded item

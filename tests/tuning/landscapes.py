@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from functools import cache
 
 from policyctx.planning.compiled import OffloadPolicy
-from policyctx.tuning.evaluating import Tried, TunedSession, compiled_text
+from policyctx.tuning.evaluating import Evaluator, Trial, Tried, TunedSession, compiled_text
 from policyctx.tuning.outcomes import SessionOutcome
 
 WITHOUT = 10.0
@@ -40,22 +39,21 @@ def _compiled(tried: Tried) -> OffloadPolicy:
     return compiled_text(tried.text)
 
 
-@dataclass
-class Landscape:
-    """Outcomes by a function of the policy and the session; implements `Evaluations`."""
+class Landscape(Evaluator):
+    """Outcomes by a function of the policy and the session."""
 
-    value: Callable[[OffloadPolicy, int], SessionOutcome]
-    interrupt_after: int | None = None
-    """Replays after which Ctrl-C is pressed."""
-    asked: list[tuple[str, tuple[int, ...]]] = field(default_factory=list)
-    """What was evaluated, in order."""
-    batches: int = 0
-    """How often something was evaluated that was not known."""
-    known: dict[tuple[str, int], SessionOutcome] = field(default_factory=dict)
-
-    @property
-    def replays(self) -> int:
-        return len(self.known)
+    def __init__(
+        self,
+        value: Callable[[OffloadPolicy, int], SessionOutcome],
+        interrupt_after: int | None = None,
+    ) -> None:
+        """Press Ctrl-C after so many replays, by default never."""
+        super().__init__((), ())
+        self.value, self.interrupt_after = value, interrupt_after
+        self.asked: list[tuple[str, tuple[int, ...]]] = []
+        """What was evaluated, in order."""
+        self.batches = 0
+        """How often something was evaluated that was not known."""
 
     def evaluate(self, policies: Iterable[Tried], sessions: Sequence[int]) -> None:
         policies = list(policies)
@@ -64,14 +62,8 @@ class Landscape:
             policy = _compiled(tried)
             self.asked.append((tried.digest, tuple(sessions)))
             for session in sessions:
-                if (tried.digest, session) in self.known:
+                if self.knows(tried.digest, [session]):
                     continue
                 if self.interrupt_after is not None and self.replays >= self.interrupt_after:
                     raise KeyboardInterrupt
-                self.known[tried.digest, session] = self.value(policy, session)
-
-    def outcome(self, digest: str, session: int) -> SessionOutcome:
-        return self.known[digest, session]
-
-    def knows(self, digest: str, sessions: Iterable[int]) -> bool:
-        return all((digest, session) in self.known for session in sessions)
+                self.learn(Trial(tried.digest, session), self.value(policy, session))

@@ -29,7 +29,7 @@ def test_the_beginning_of_a_stratified_list_has_all_kinds() -> None:
     found = [replace(one, format="ab"[one.number % 2], calls=one.number) for one in sessions(12)]
     ordered = stratified(found, seed=1)
     assert sorted(ordered) == list(range(24))
-    first = subset(ordered, 0.25)
+    first = subset(ordered, 0.25, among=ordered)
     kinds = Counter((found[n].format, found[n].calls // 8) for n in first)
     assert set(kinds.values()) == {1}
     assert len(kinds) == 6
@@ -38,7 +38,7 @@ def test_the_beginning_of_a_stratified_list_has_all_kinds() -> None:
 def test_the_subset_of_a_fold_is_a_part_of_the_subset_of_all() -> None:
     ordered = stratified(sessions(12), seed=1)
     kept = {*ordered[3:]}
-    assert subset(ordered, 0.25, among=kept) == subset(ordered, 0.25)[3:]
+    assert subset(ordered, 0.25, among=kept) == subset(ordered, 0.25, among=ordered)[3:]
     assert subset(ordered, 1.0, among=kept) == tuple(ordered[3:])
     assert subset(ordered, 0.1, among=kept) == (ordered[3],)
 

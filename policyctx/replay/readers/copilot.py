@@ -19,6 +19,7 @@ from policyctx.replay.readers.building import (
     thinking,
     tool_message,
     usage,
+    usage_of_all,
 )
 from policyctx.replay.readers.home import Home
 from policyctx.replay.readers.source import Source
@@ -132,10 +133,8 @@ def _usage(fields: Record) -> Usage | None:
 
 
 def _summed(fields: Record) -> Usage:
-    given, read, written, output = counts(
-        fields, "inputTokens", "cacheReadTokens", "cacheWriteTokens", "outputTokens"
-    )
-    return Usage(max(given - read - written, 0), read, written, output)
+    names = "inputTokens", "cacheReadTokens", "cacheWriteTokens", "outputTokens"
+    return usage_of_all(*counts(fields, *names))
 
 
 def _reply(fields: Record) -> Record:

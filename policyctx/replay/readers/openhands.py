@@ -10,13 +10,19 @@ Three formats share this reader:
   `observation`, and each observation answers the oldest unanswered action, of its own kind if any.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from policyctx.definitions.items import Message, written_by
 from policyctx.messages.json_text import compact_json
-from policyctx.replay.readers.building import RecordingBuilder, function_call, tool_message, usage
+from policyctx.replay.readers.building import (
+    RecordingBuilder,
+    function_call,
+    tool_message,
+    usage,
+    usage_of_all,
+)
 from policyctx.replay.readers.source import Source
-from policyctx.replay.readers.values import Record, mapping, number, objects, seconds, word
+from policyctx.replay.readers.values import Record, counts, mapping, number, objects, seconds, word
 from policyctx.replay.recording import Recording
 from policyctx.tokens.usage import Usage
 
@@ -115,14 +121,23 @@ class Events:
                 numbers = (i for i in self._by_event if isinstance(i, int))
                 forgotten = [i for i in numbers if first <= i <= last]
         known = [i for i in forgotten if isinstance(i, int | str) and i in self._by_event]
-        gone = {id(self._by_event[i]) for i in known}
-        context = self._builder.context
-        kept = [message for message in context if id(message) not in gone]
-        if summary := word(args.get("summary")):
-            places = [i for i, message in enumerate(context) if id(message) in gone]
-            place = places[0] if places else len(kept)
-            kept.insert(place, written_by("summary", {"role": "user", "content": summary}))
-        self._builder.begin_anew(kept, why="compaction")
+        _forget(self._builder, [self._by_event[i] for i in known], args.get("summary"), None)
+
+
+def _forget(
+    builder: RecordingBuilder, forgotten: Iterable[Message], summary: object, place: int | None
+) -> None:
+    """Begin anew without some messages; a summary, if there is one, stands at a place.
+
+    By default that is the place of the first of these messages.
+    """
+    gone, context = set(map(id, forgotten)), builder.context
+    kept = [message for message in context if id(message) not in gone]
+    if text := word(summary):
+        if place is None:
+            place = next((i for i, one in enumerate(context) if id(one) in gone), len(kept))
+        kept.insert(place, written_by("summary", {"role": "user", "content": text}))
+    builder.begin_anew(kept, why="compaction")
 
 
 def _message(response: Record) -> Message | None:
@@ -253,13 +268,10 @@ class SdkEvents:
         """Leave out the forgotten events; a summary, if there is one, stands where it says."""
         forgotten = event.get("forgotten_event_ids")
         ids = map(word, forgotten if isinstance(forgotten, list) else ())
-        gone = {id(self._by_event[one]) for one in ids if one in self._by_event}
-        kept = [message for message in self._builder.context if id(message) not in gone]
-        if summary := word(event.get("summary")):
-            offset = event.get("summary_offset")
-            place = offset if isinstance(offset, int) else len(kept)
-            kept.insert(place, written_by("summary", {"role": "user", "content": summary}))
-        self._builder.begin_anew(kept, why="compaction")
+        known = [self._by_event[one] for one in ids if one in self._by_event]
+        offset = event.get("summary_offset")
+        place = offset if isinstance(offset, int) else len(self._builder.context)
+        _forget(self._builder, known, event.get("summary"), place)
 
 
 def _part(part: Record) -> Record:
@@ -325,13 +337,8 @@ def _resolver_events(history: object, builder: RecordingBuilder) -> list[Record]
 
 def _usage(fields: Record) -> Usage:
     """Return the usage of a response, whose prompt holds what was cached."""
-    read, written = (
-        number(fields.get("cache_read_tokens")),
-        number(fields.get("cache_write_tokens")),
-    )
-    whole = max(number(fields.get("prompt_tokens")), read + written)
-    output = number(fields.get("completion_tokens"))
-    return Usage(whole - read - written, read, written, output)
+    names = "prompt_tokens", "cache_read_tokens", "cache_write_tokens", "completion_tokens"
+    return usage_of_all(*counts(fields, *names))
 
 
 class _BareEvents:

@@ -10,6 +10,7 @@ import errno
 import io
 import json
 import os
+import shutil
 import sqlite3
 import weakref
 import zipfile
@@ -79,13 +80,9 @@ class Source(ABC):
         """Return the names of the recordings, which a reader takes one after the other."""
         return RecordingNames(self.name)
 
-    @abstractmethod
     def outlines(self) -> Iterator[object]:
-        """Yield what a reader may know its format by.
-
-        That is each record of JSON lines, each element of an array, and of any other document what
-        `outline_of` leaves of it.
-        """
+        """Yield what a reader may know its format by: what `outline_of` leaves of each record."""
+        return map(outline_of, self.records())
 
     @abstractmethod
     def records(self) -> Iterator[Any]:
@@ -197,10 +194,6 @@ class JsonLines(Source):
         super().__init__(name)
         self._opened = opened
 
-    def outlines(self) -> Iterator[object]:
-        """Yield each record."""
-        return map(outline_of, self.records())
-
     def records(self) -> Iterator[Any]:
         """Yield the value of each line that is JSON."""
         return self.glanced(b"")
@@ -231,10 +224,6 @@ class Document(Source):
     def __init__(self, name: str, value: object) -> None:
         super().__init__(name)
         self._value = value
-
-    def outlines(self) -> Iterator[object]:
-        """Yield the outline of each record."""
-        return map(outline_of, self.records())
 
     def records(self) -> Iterator[Any]:
         """Yield the elements of an array, or the object."""
@@ -413,8 +402,7 @@ def _unpacked(archive: zipfile.ZipFile, name: str) -> bytes:
     """
     text = io.BytesIO()
     with archive.open(name) as file:
-        while piece := file.read(_PIECE):
-            text.write(piece)
+        shutil.copyfileobj(file, text, _PIECE)
     return text.getvalue()
 
 
@@ -464,13 +452,9 @@ class Database(Source):
         tables = self.rows("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")
         self.tables = {str(row["name"]) for row in tables}
 
-    def outlines(self) -> Iterator[object]:
+    def records(self) -> Iterator[Any]:
         """Yield an empty list for each table."""
         yield {table: [] for table in sorted(self.tables)}
-
-    def records(self) -> Iterator[Any]:
-        """Yield the outline."""
-        return self.outlines()
 
     def rows(self, query: str, *values: object) -> Iterator[Record]:
         """Yield the rows that a query gives; raises `OSError`."""
@@ -500,7 +484,10 @@ def _source_of(name: str, opened: Opened, read_whole: int) -> Source:
     with opened() as file:
         head = file.read(len(SQLITE))
         if head.startswith(MAGIC):
-            return _archive(name, opened)
+            try:
+                return ZipArchive(name, opened)
+            except zipfile.BadZipFile as error:
+                raise ValueError(f"an archive that cannot be read: {error}") from error
         if head == SQLITE:
             database = Database(name, opened)
             database.bytes = file.seek(0, os.SEEK_END)
@@ -537,10 +524,3 @@ def _is_json(line: bytes) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _archive(name: str, opened: Opened) -> ZipArchive:
-    try:
-        return ZipArchive(name, opened)
-    except zipfile.BadZipFile as error:
-        raise ValueError(f"an archive that cannot be read: {error}") from error

@@ -130,12 +130,8 @@ def _call(billed: BilledCall) -> Values:
 def _removal(removal: Removal, needs: Sequence[Need]) -> Values:
     return {
         **_subject(removal),
-        "call": removal.call,
+        **_reason(removal),
         "action": removal.action,
-        "step": removal.step,
-        "reason": f"{removal.code}: {removal.reason}",
-        "rule": removal.rule,
-        "place": removal.place,
         "freed": removal.freed,
         "path": removal.path,
         "needs": [need.values() for need in needs if need.call >= removal.call],
@@ -145,7 +141,7 @@ def _removal(removal: Removal, needs: Sequence[Need]) -> Values:
 def _stay(item: SeenItem, kept: KeptItem) -> Values:
     return {
         **_subject(item),
-        **asdict(kept),
+        **_reason(kept),
         "action": Action.KEEP,
         "freed": 0,
         "path": None,
@@ -161,6 +157,16 @@ def _subject(of: Removal | SeenItem) -> Values:
         "item_type": of.item_type,
         "what": of.tool or of.item_type,
         "tokens": of.tokens,
+    }
+
+
+def _reason(of: Removal | KeptItem) -> Values:
+    return {
+        "call": of.call,
+        "step": of.step,
+        "reason": f"{of.code}: {of.reason}",
+        "rule": of.rule,
+        "place": of.place,
     }
 
 

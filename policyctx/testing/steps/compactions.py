@@ -268,23 +268,18 @@ def _(policyctx_world: World, text: str | None = None, other: str | None = None)
 
 
 @then(
-    "the file(s) {names:names} (is|are) restored",
+    "(the file(s) {names:names}|no file) (is|are) restored",
     'the file "src/a.py" is restored',
     'the files "b.py" and "a.py" are restored',
+    "no file is restored",
 )
-def _(policyctx_world: World, names: tuple[str, ...]) -> None:
-    """Exactly these after the compaction, in this order, by the paths of their calls."""
-    found = _restored(policyctx_world)
+def _(policyctx_world: World, names: tuple[str, ...] = ()) -> None:
+    """Exactly these after a compaction, in this order, by the paths of their calls."""
+    made = _compacted(policyctx_world).replacement.written
+    found = [one.path for one in made if one.path]
     if found != list(names):
-        warnings = policyctx_world.result.warnings
-        raise OutcomeError(", ".join(names), "\n".join([", ".join(found) or "none", *warnings]))
-
-
-@then("no file is restored")
-def _(policyctx_world: World) -> None:
-    """A compaction was made, and none came back."""
-    if found := _restored(policyctx_world):
-        raise OutcomeError("none", ", ".join(found))
+        told = [", ".join(found) or "none", *policyctx_world.result.warnings]
+        raise OutcomeError(", ".join(names) or "none", "\n".join(told))
 
 
 @then(
@@ -428,8 +423,3 @@ def _last_request(world: World) -> SummaryRequest:
         found = f"none{_why_not(world.outcome)}"
         raise OutcomeError("a request for a summary", found, world.fates)
     return requests[-1]
-
-
-def _restored(world: World) -> list[str]:
-    """Return the paths of the files that came back, in their order."""
-    return [one.path for one in _compacted(world).replacement.written if one.path]

@@ -172,8 +172,8 @@ def _(policyctx_world: World) -> None:
 def _(policyctx_world: World, item: str, first: int | None = None, last: int | None = None) -> None:
     """`read_offloaded` with the path in a placeholder."""
     [fate] = policyctx_world.fates_of(item)
-    _, decision = policyctx_world.saved(fate)
-    given: dict[str, Any] = {"path": decision.file.path if decision.file else ""}
+    _, file = policyctx_world.saved(fate)
+    given: dict[str, Any] = {"path": file.path}
     if first is not None and last is not None:
         given |= {"offset": first, "limit": last - first + 1}
     answer = read_offloaded(policyctx_world.store, **given)
@@ -202,6 +202,6 @@ def _add_result(world: World, tool: str, given: object, text: str) -> None:
 def _(policyctx_world: World, item: str, tool: str) -> None:
     """A call of the tool with the path in a placeholder, and what is there."""
     [fate] = policyctx_world.fates_of(item)
-    _, decision = policyctx_world.saved(fate)
-    path = decision.file.path if decision.file else ""
-    _add_result(policyctx_world, tool, {"path": path}, policyctx_world.session.read(path))
+    _, file = policyctx_world.saved(fate)
+    text = policyctx_world.session.read(file.path)
+    _add_result(policyctx_world, tool, {"path": file.path}, text)

@@ -9,9 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from policyctx.errors import StoreError, present
+from policyctx.errors import StoreError
 from policyctx.messages.editing import block_of
-from policyctx.paths import File
 from policyctx.store.content import PACKED
 from policyctx.store.files import unpacked
 from policyctx.testing.contents import compact
@@ -110,15 +109,16 @@ def _(policyctx_world: World, names: tuple[str, ...]) -> None:
 
 
 @then(
-    "the result lists the file(s) {names:names}",
+    "the result (reports|lists) the file(s) {names:names}",
+    'the result reports the file "tool-result-a.md"',
     'the result lists the files "tool-result-a.md" and "tool-result-b.md"',
 )
 def _(policyctx_world: World, names: tuple[str, ...]) -> None:
     """`Result.files`, in this order: absolute paths, those given below the root."""
     found = policyctx_world.outcome.files
     root = policyctx_world.root.absolute().as_posix()
-    expected = [f"{root}/{name}" for name in names]
-    if [Path(path).as_posix() for path in found] != expected:
+    expected = [filled(policyctx_world, name) for name in names]
+    if [Path(path).as_posix() for path in found] != [f"{root}/{name}" for name in expected]:
         raise OutcomeError(", ".join(expected), ", ".join(found) or "no file")
     if missing := [path for path in found if not Path(path).is_file()]:
         raise OutcomeError(f"the file {missing[0]}", "no such file")
@@ -195,10 +195,9 @@ def _(policyctx_world: World, items: str) -> None:
     """The same, read back through the session as well."""
     world = policyctx_world
     for fate in world.fates_of(items):
-        saved, decision = world.saved(fate)
-        path = decision.file.path if decision.file else ""
-        _require_original(saved, Path(path).read_bytes().decode("utf-8", "surrogatepass"))
-        _require_original(saved, world.session.read(path))
+        saved, file = world.saved(fate)
+        _require_original(saved, Path(file.path).read_bytes().decode("utf-8", "surrogatepass"))
+        _require_original(saved, world.session.read(file.path))
 
 
 @then(
@@ -211,9 +210,7 @@ def _(policyctx_world: World, item: str, pattern: str) -> None:
     the session's.
     """
     for fate in policyctx_world.fates_of(item):
-        file = policyctx_world.saved(fate)[1].file
-        if file is None:
-            raise OutcomeError("a file", "none", [fate])
+        _, file = policyctx_world.saved(fate)
         path = Path(file.path).as_posix() if "{root}" in pattern else file.relative_path
         wanted = filled(policyctx_world, pattern)
         if not like(wanted, path) or not Path(file.path).is_file():
@@ -357,7 +354,7 @@ def _is_listed(one: ContextItem, state: str, world: World, fate: Fate) -> bool:
         return not (one.destroyed or one.offloaded or one.offload_path)
     path = one.offload_path or ""
     is_there = Path(path).is_absolute() and Path(path).is_file()
-    return one.offloaded and is_there and path == _file_of(world, fate).path
+    return one.offloaded and is_there and path == world.saved(fate)[1].path
 
 
 @then(
@@ -370,11 +367,11 @@ def _(policyctx_world: World, items: str) -> None:
     that of its result; one that several items have is not asked for.
     """
     for fate in policyctx_world.fates_of(items):
-        saved, _ = policyctx_world.saved(fate)
+        saved, file = policyctx_world.saved(fate)
         key = saved.item.item_id
         is_own = sum(one.item.item_id == key for one in saved.turn.fates) == 1
         ids = [key] if is_own and saved.item.kind != "tool_call" else []
-        for key in (_file_of(policyctx_world, fate).path, *ids):
+        for key in (file.path, *ids):
             try:
                 found = policyctx_world.store.read(key)
             except StoreError as error:
@@ -387,10 +384,10 @@ def _(policyctx_world: World, items: str) -> None:
 def _(policyctx_world: World, items: str) -> None:
     """`ContextFileSystem.restore` returns the original block or message."""
     for fate in policyctx_world.fates_of(items):
-        saved, _ = policyctx_world.saved(fate)
+        saved, file = policyctx_world.saved(fate)
         original = block_of(saved.turn.before[saved.item.message], saved.item)
         try:
-            found = policyctx_world.store.restore(_file_of(policyctx_world, fate).path)
+            found = policyctx_world.store.restore(file.path)
         except StoreError as error:
             raise OutcomeError(compact(original), str(error), [fate]) from error
         if found != original:
@@ -405,12 +402,7 @@ def _(policyctx_world: World, items: str, what: str) -> None:
     """As in `policyctx store history`."""
     events = policyctx_world.store.history()
     for fate in policyctx_world.fates_of(items):
-        path = _file_of(policyctx_world, fate).relative_path
-        found = [event.what for event in events if event.path == path]
+        _, file = policyctx_world.saved(fate)
+        found = [event.what for event in events if event.path == file.relative_path]
         if what not in found:
             raise OutcomeError(what, ", ".join(found) or "nothing", [fate])
-
-
-def _file_of(world: World, fate: Fate) -> File:
-    _, decision = world.saved(fate)
-    return present(decision.file)

@@ -1,26 +1,26 @@
 """Then: what is reported of an event and of its gates, and how it fails."""
 
-from pathlib import Path
-
 from policyctx.planning.gates import GateVerdict
 from policyctx.testing.contents import compact
 from policyctx.testing.failures import OutcomeError
 from policyctx.testing.kinds import Amount
 from policyctx.testing.selecting import Fate
-from policyctx.testing.step_definitions import filled, then
+from policyctx.testing.step_definitions import then
 from policyctx.testing.world import World
 
 
 @then(
-    "{amount:amount} character(s) (is|are) freed",
+    "{amount:amount} character(s) (is|are) freed( {net=net of placeholders})",
     "2500 characters are freed",
     "no characters are freed",
+    "at least 1,400 characters are freed net of placeholders",
 )
-def _(policyctx_world: World, amount: Amount) -> None:
-    """`Result.freed_chars`, or that of a function's result: the characters newly offloaded,
-    placeholders not deducted.
+def _(policyctx_world: World, amount: Amount, net: str = "") -> None:
+    """`Result.freed_chars`, or that of a function's result: the characters newly offloaded. Their
+    placeholders are deducted in `Result.net_freed_chars`, the net.
     """
-    found = policyctx_world.outcome.freed_chars
+    world = policyctx_world
+    found = world.result.net_freed_chars if net else world.outcome.freed_chars
     if not amount.holds_for(found):
         raise OutcomeError(f"{amount} characters", f"{found:,}", policyctx_world.fates)
 
@@ -36,18 +36,6 @@ def _(policyctx_world: World, amount: Amount) -> None:
     for found in (result.offloaded_count, len(result.files)):
         if not amount.holds_for(found):
             raise OutcomeError(f"{amount} items", f"{found:,}", policyctx_world.fates)
-
-
-@then(
-    "the result reports the file(s) {names:names}",
-    'the result reports the files "tool-result-a.md" and "tool-result-b.md"',
-)
-def _(policyctx_world: World, names: tuple[str, ...]) -> None:
-    """`Result.files` in the order of the items, below the root."""
-    root = policyctx_world.root.absolute()
-    found = [Path(path).relative_to(root).as_posix() for path in policyctx_world.outcome.files]
-    if found != [filled(policyctx_world, name) for name in names]:
-        raise OutcomeError(", ".join(names), ", ".join(found) or "none", policyctx_world.fates)
 
 
 @then(
@@ -125,17 +113,6 @@ def _(policyctx_world: World, gate: str, step: str, state: str, reason: str = ""
 def _told(verdict: GateVerdict) -> str:
     opens = "opens" if verdict.opens else "stays closed"
     return f"{verdict.gate} of {verdict.step} {opens}: {verdict.sentence}"
-
-
-@then(
-    "{amount:amount} characters are freed net of placeholders",
-    "at least 1,400 characters are freed net of placeholders",
-)
-def _(policyctx_world: World, amount: Amount) -> None:
-    """`Result.net_freed_chars`."""
-    found = policyctx_world.result.net_freed_chars
-    if not amount.holds_for(found):
-        raise OutcomeError(f"{amount} characters", f"{found:,}", policyctx_world.fates)
 
 
 @then("the characters freed, net of placeholders, add up")

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from policyctx.definitions.items import Message
 from policyctx.messages.json_text import compact_json
+from policyctx.replay.readers import building
 
 _Blocks = list[dict[str, Any]]
 
@@ -314,21 +315,21 @@ def _results(reply: _DrawnReply, ids: list[str], form: _Form) -> Iterator[Messag
     if reply.orphan is not None:
         given.append((reply.orphan, "lost", "function_call"))
     if form.results in {"anthropic", "hybrid", "joined"}:
-        blocks = [_result_block(result, call_id) for result, call_id, _ in given]
+        blocks = [
+            building.tool_result(call_id, _content(result, _IMAGE), is_error=result.error)
+            for result, call_id, _ in given
+        ]
         if form.results == "joined" and reply.aside is not None:
             blocks.append(_text(reply.aside))
         if blocks:
             yield {"role": "tool" if form.results == "hybrid" else "user", "content": blocks}
     elif form.results == "chat":
-        yield from (_tool_message(result, call_id) for result, call_id, _ in given)
+        for result, call_id, _ in given:
+            yield building.tool_message(call_id, _content(result, _IMAGE_URL))
     elif form.results == "responses":
-        yield from (_output(result, call_id, kind) for result, call_id, kind in given)
-
-
-def _output(result: _Result, call_id: str, kind: str) -> Message:
-    images = [dict(_INPUT_IMAGE)] if result.image else []
-    content = [_text(result.text, "input_text"), *images] if result.as_blocks else result.text
-    return {"type": f"{kind}_output", "call_id": call_id, "output": content}
+        for result, call_id, kind in given:
+            output = _content(result, _INPUT_IMAGE, "input_text")
+            yield {"type": f"{kind}_output", "call_id": call_id, "output": output}
 
 
 def _id(kind: str, numbers: Iterator[int]) -> str:
@@ -344,12 +345,12 @@ def _ids(reply: _DrawnReply, numbers: Iterator[int]) -> list[str]:
 
 def _reply_blocks(reply: _DrawnReply, ids: list[str]) -> str | _Blocks:
     calls = [
-        {"type": "tool_use", "id": call_id, "name": call.tool, "input": {"path": call.argument}}
+        building.tool_use(call_id, call.tool, {"path": call.argument})
         for call, call_id in zip(reply.calls, ids, strict=True)
     ]
     blocks = [_text(reply.text), *[dict(_UNKNOWN)] * reply.unknown, *calls]
     if reply.thinking is not None:
-        blocks.insert(0, {"type": "thinking", "thinking": reply.thinking, "signature": "EqoB"})
+        blocks.insert(0, building.thinking(reply.thinking, "EqoB"))
     return blocks if reply.as_blocks or len(blocks) > 1 else reply.text
 
 
@@ -357,28 +358,17 @@ def _chat_reply(reply: _DrawnReply, ids: list[str]) -> Message:
     content = [_text(reply.text)] if reply.as_blocks else reply.text or None
     message: Message = {"role": "assistant", "content": content}
     if reply.calls:
-        made = [
-            {"name": call.tool, "arguments": compact_json({"path": call.argument})}
-            for call in reply.calls
-        ]
         message["tool_calls"] = [
-            {"id": call_id, "type": "function", "function": function}
-            for call_id, function in zip(ids, made, strict=True)
+            building.function_call(call_id, call.tool, {"path": call.argument})
+            for call, call_id in zip(reply.calls, ids, strict=True)
         ]
     return message
 
 
-def _tool_message(result: _Result, call_id: str) -> Message:
-    images = [dict(_IMAGE_URL)] if result.image else []
-    content = [_text(result.text), *images] if result.as_blocks else result.text
-    return {"role": "tool", "tool_call_id": call_id, "content": content}
-
-
-def _result_block(result: _Result, call_id: str) -> dict[str, Any]:
-    images = [dict(_IMAGE)] if result.image else []
-    content = [_text(result.text), *images] if result.as_blocks else result.text
-    block = {"type": "tool_result", "tool_use_id": call_id, "content": content}
-    return {**block, "is_error": True} if result.error else block
+def _content(result: _Result, image: dict[str, Any], kind: str = "text") -> str | _Blocks:
+    """Return what a result says, with an image of this form if it has one."""
+    images = [dict(image)] if result.image else []
+    return [_text(result.text, kind), *images] if result.as_blocks else result.text
 
 
 def _text(text: str, kind: str = "text") -> dict[str, Any]:
