@@ -1,4 +1,4 @@
-"""The page `docs/policy-reference.md`: a section for each map, with a table of its keys."""
+"""The page `docs/policy-reference.md`: a section for each map, with a list of its keys."""
 
 import re
 from typing import Any
@@ -12,6 +12,7 @@ from policyctx.policy.schema import (
     maps_in,
     meaning_and_default,
     policy_schema,
+    properties,
     required_keys,
     type_in_words,
 )
@@ -19,24 +20,43 @@ from policyctx.policy.schema import (
 TITLE = "# What a policy may say"
 
 INTRODUCTION = """\
-A policy is one YAML file. It says what numbers are measured against (`model`), what the pieces
-of a context are and how each is treated (`items`, `tools`), what is left behind
-(`placeholder`), where things go (`store`), how history is summarised (`compaction`), and the
-pipeline that uses it all (`steps`). Every key has a default but `apiVersion`, `name`, and a
-step's `name` and `do`; `{apiVersion: policyctx/v1, name: nothing}` is a policy that does
-nothing.
+A policy is one YAML file. Every key has a default but `apiVersion`, `name`, and a step's `name` and
+`do`; `{apiVersion: policyctx/v1, name: nothing}` is a policy that does nothing. This one has a key
+of each kind:
 
-`policyctx schema KEY` says the same about one key in the terminal. What is wrong with a policy is
-told with a [code](diagnostics.md). An editor that reads JSON Schema completes and checks a policy
-whose first line names the file that `policyctx schema` prints:
+    apiVersion: policyctx/v1
+    name: example
+    model: {context_window: 200000, tokenizer: o200k_base}  # what sizes are measured against
+    items:  # each kind of item: which may leave, and from what size on
+      tool_result: {offload: true, min_tokens: 500}
+      web_page: {match: {type: tool_result, tool: "web_*"}, min_tokens: 2000}  # a type of your own
+    tools:  # each tool, by name or glob
+      Read: {reads_file: file_path}  # what it read last comes back after a summary
+      todo_write: {pin: true}  # no step takes its calls and results
+    placeholder: "[{tool_name}: {lines} lines, {tokens} tokens]\\nPath: {path}"  # what is left
+    store: {root: "~/.agent/context/{session_id}", retention: {max_age: 30d}}  # the files
+    compaction: {keep_recent: {messages: 4}, archive: true}  # how history is summarised
+    steps:  # the pipeline, before each model call
+      - name: retire-old-results
+        do: offload  # save the text, leave the placeholder
+        when: {tokens: {at_least: 60%}}  # only when this much of the window is full
+        select: {types: [tool_result], keep_recent: {items: 3, per: all}}
+      - name: summarise
+        do: compact
+        when: {tokens: {at_least: 80%}}
+
+Below, each key has its type in brackets, and behind a semicolon its default, if it has one, or
+`required`. `policyctx schema KEY` says the same about one key in the terminal. What is wrong with a
+policy is told with a [code](diagnostics.md). An editor that reads JSON Schema completes and checks
+a policy whose first line names the file that `policyctx schema` prints:
 
     # yaml-language-server: $schema=./policy.schema.json
 
 ## How a policy is read
 
-YAML is read strictly: `on`, `no`, `1:30`, `1_000` and dates are strings; anchors, aliases,
-tags, merge keys and duplicate keys are refused; at most 32 levels and 64 KiB. An unknown key is
-an error.
+YAML is read strictly: only `true` and `false` are booleans; `on`, `no`, `1:30`, `1_000` and dates
+are strings; anchors, aliases, tags, merge keys and duplicate keys are refused; at most 32 levels
+and 64 KiB. An unknown key is an error.
 
 A share such as `10%` is of what its key names. Durations are written `90s`, `5m`, `3h`, `30d`;
 sizes `512KiB`, `5GB`. `${NAME}` or `${NAME:-default}` may be the whole of a value: it is read from
@@ -49,14 +69,13 @@ of a policy in `extends` as the name of that file.
 In a condition a map means *all*, a list of maps means *any*.
 
 `extends` names presets, fragments and files; a path is relative to the file that names it, and
-stays inside the project: the nearest folder with a `.git`, else the working directory or the folder
-of the policy (PC207). The environment variable `POLICYCTX_EXTENDS_FROM` allows other folders. A
-fragment is a part that ships with the library, such as `file-readers`: the tools by which known
-agents read files. It is not a policy itself. Maps merge by key. `steps` merge by `name`: a known
-one is replaced in place, a new one goes to the end (though before an inherited `compact`, which is
-last), or before the step that its `before` names; `remove: true` takes one out. `match`, `when`,
-`select`, `keep_recent`, `placeholder` and the pair of `min_tokens` and `min_chars` are replaced
-whole. Item types and tools of the nearer file are tried first."""
+stays inside the [project](diagnostics.md#pc207-a-file-outside-of-the-project). A fragment is a part
+that ships with the library, such as `file-readers`: the tools by which known agents read files. It
+is not a policy itself. Maps merge by key. `steps` merge by `name`: a known one is replaced in
+place, a new one goes to the end (though before an inherited `compact`, which is last), or before
+the step that its `before` names; `remove: true` takes one out. `match`, `when`, `select`,
+`keep_recent`, `placeholder` and the pair of `min_tokens` and `min_chars` are replaced whole. Item
+types and tools of the nearer file are tried first."""
 
 
 NOTES = {
@@ -69,11 +88,9 @@ and a document by its pages, after the provider's rules and never as its base64 
 characters a list with an image or a document counts as its JSON, with the base64 text. Every
 count of a text's tokens is multiplied by `token_scale` and rounded.
 
-`tokenizer: {chars_per_token: 4, round: up, per_message: 3}` counts each text by its characters, and
-adds `per_message` for each message to what the gate `tokens` and `until.tokens` compare; thresholds
-and `keep_recent` measure items alone. Code gives any other counter: by name with
-`policyctx.register_tokenizer`, or for one session with `Session(counter=…)`. Such a counter may
-have a number `per_message` too.""",
+Thresholds and `keep_recent` measure items alone, without `tokenizer.per_message`. Code gives any
+other counter: by name with `policyctx.register_tokenizer`, or for one session with
+`Session(counter=…)`. Such a counter may have a number `per_message` too.""",
     "ItemRule": """\
 Each key is looked up on its own, and the nearest wins: the step's `select`, the tool (the exact
 name, then globs in the order written), the item type, the types that it refines, a hint from
@@ -110,7 +127,9 @@ stays valid. `drop` and `compact` take pairs out of the list, and never split a 
 `messages`, `turns` and `replies` are those of the whole list, so `per` means nothing there. With
 `of: candidates` only those turns or replies count in which there is an item that is counted:
 `turns: 2` keeps what belongs to the newest two of them, however many turns without one came since.
-With `tokens: N` each item has its own size, also when a placeholder stands for it.""",
+With `tokens` and `max_tokens` each item has its own size, also when a placeholder stands for it;
+a message that `compact` keeps counts with the tokenizer's `per_message`. With `max_tokens`
+`compact` keeps the newest message however large it is.""",
     "Placeholder": """\
 A string alone is the `text`. Its fields: `{path}` (absolute), `{relative_path}` (from the
 store's root), `{store_path}` (the same without `./`), `{cwd_path}` (from the working directory in
@@ -250,23 +269,30 @@ closed.""",
 
 
 def reference() -> str:
-    """Return `docs/policy-reference.md`: a section per map, each with a table of its keys."""
+    """Return `docs/policy-reference.md`: a section per map, each with a list of its keys."""
     schema = policy_schema()
     headings = _headings(schema)
-    links = {name: f"[map](#{_anchor(heading)})" for name, heading in headings.items()}
+    links = {
+        name: f"[map](#{_anchor(headings[name])})" if name in headings else "map"
+        for name in schema["$defs"]
+    }
     parts = [TITLE, INTRODUCTION]
-    said: dict[tuple[str, str], str] = {}
+    said: dict[tuple[str, str, str], tuple[str, str]] = {}
     for map_name, heading in headings.items():
         parts += _section(schema, map_name, heading, links, said)
     return "\n\n".join(parts) + "\n"
 
 
 def _headings(schema: dict[str, Any]) -> dict[str, str]:
-    """The maps of the language in the order of the page, each with its section's heading."""
+    """The maps of the language in the order of the page, each with its section's heading.
+
+    A map of one key has no section: its key is listed below the key that holds the map.
+    """
     places: dict[str, list[PolicyKey]] = {}
     for key in keys(schema):
         for map_name, _ in maps_in(key.schema):
-            places.setdefault(map_name, []).append(key)
+            if len(properties(schema, map_name)) > 1:
+                places.setdefault(map_name, []).append(key)
     top = [key.name for key in keys(schema) if key.map_name == KEYS_OF_POLICY]
     found = {name: _paths_in_words([key.dotted for key in same]) for name, same in places.items()}
 
@@ -300,29 +326,58 @@ def _section(
     map_name: str,
     heading: str,
     links: dict[str, str],
-    said: dict[tuple[str, str], str],
+    said: dict[tuple[str, str, str], tuple[str, str]],
 ) -> list[str]:
     """The section of a map; `said` has the section in which a key of a meaning stands first."""
     is_top = map_name == KEYS_OF_POLICY
     owner = schema if is_top else schema["$defs"][map_name]
-    names_of: dict[tuple[str, ...], list[str]] = {}
-    for name, part in owner["properties"].items():
-        meaning, default = meaning_and_default(part)
-        default = "required" if name in required_keys(schema, map_name) else default
+    names_of: dict[tuple[str, str, str], list[str]] = {}
+    for name in owner["properties"]:
+        about = type_, default, meaning = _about(schema, map_name, name, links)
         # The heading of the top alone is translated, and its anchor with it.
-        first = heading if is_top else said.setdefault((name, meaning), heading)
-        if first != heading:
-            meaning = f"as in [{first}](#{_anchor(first)})"
-        names_of.setdefault((type_in_words(part, links), default, meaning), []).append(f"`{name}`")
-    rows = ["| key | type | default | meaning |", "|---|---|---|---|"]
-    for cells, names in names_of.items():
-        row = (", ".join(names), *cells)
-        rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |")
+        if not is_top:
+            first, usual = said.setdefault((name, type_, meaning), (heading, default))
+            if first != heading:
+                differs = "" if default == usual else default
+                about = ("", differs, f"as in [{first}](#{_anchor(first)})")
+        names_of.setdefault(about, []).append(name)
+    lines: list[str] = []
+    for about, names in names_of.items():
+        lines.append(_line(names, about))
+        for inner, _ in maps_in(owner["properties"][names[0]]):
+            if links[inner] == "map" and about[0]:
+                [below] = properties(schema, inner)
+                lines.append("    " + _line([below], _about(schema, inner, below, links)))
     depth = "##" if is_top or "." not in heading else "###"
-    parts = [f"{depth} {heading}", owner["description"], "\n".join(rows)]
+    described = owner["description"]
+    meanings = {key.schema["description"] for key in keys(schema) if _holds(key, map_name)}
+    parts = [f"{depth} {heading}", *([] if described in meanings else [described])]
+    parts.append("\n".join(lines))
     if map_name == "ItemRule":
         parts.append(_item_types(schema))
     return [*parts, NOTES[map_name]] if map_name in NOTES else parts
+
+
+def _holds(key: PolicyKey, map_name: str) -> bool:
+    return any(inner == map_name for inner, _ in maps_in(key.schema))
+
+
+def _about(
+    schema: dict[str, Any], map_name: str, name: str, links: dict[str, str]
+) -> tuple[str, str, str]:
+    """The type, the default and the meaning of a key."""
+    part = properties(schema, map_name)[name]
+    meaning, default = meaning_and_default(part)
+    default = "required" if name in required_keys(schema, map_name) else default
+    # How a share, a duration and a boolean are written is said once, at the top of the page.
+    words = re.sub(r" such as [\w%]+", "", type_in_words(part, links))
+    return words.replace("`true` or `false`", "boolean"), default, meaning
+
+
+def _line(names: list[str], about: tuple[str, str, str]) -> str:
+    *typed, meaning = about
+    of = "; ".join(filter(None, typed))
+    return f"- {', '.join(f'`{name}`' for name in names)}{of and f' ({of})'}: {meaning}"
 
 
 def _item_types(schema: dict[str, Any]) -> str:

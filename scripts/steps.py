@@ -65,7 +65,10 @@ def _entry(definition: Definition) -> Iterator[str]:
     yield from ("", f"### `{sentence}`", "")
     yield from textwrap.wrap(definition.meaning, 99)
     lines = [line for example in definition.examples for line in example.split("\n")]
-    if re.search("[A-Z]{2}", sentence) or len(lines) > len(definition.examples):
+    # Of a sentence without alternatives an example says no more than the table of values.
+    if re.search(r"[|\[]|PIECES|ITEMS", sentence.replace("[s]", "")) or len(lines) > len(
+        definition.examples
+    ):
         yield from ("", *(f"    {line}" for line in lines))
 
 
@@ -74,6 +77,7 @@ def _values() -> Iterator[str]:
     for name in ("amount", "size", "number", "duration"):
         yield f"| {name.upper()} | {KINDS[name].meaning} |"
     yield '| "TEXT" | ' + KINDS["text"].meaning + " |"
+    yield '| "NAMES" | ' + KINDS["names"].meaning + " |"
     yield "| a name, such as TOOL, STEP, GATE | " + KINDS["name"].meaning + " |"
     yield from ("", "PIECES are results or messages:", "")
     yield from (f"    {example}" for example in contents.EXAMPLES)

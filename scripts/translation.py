@@ -10,8 +10,14 @@ import yaml
 
 _CODE = re.compile(r"`[^`]*`")
 _CELL = re.compile(r"(?<!\\)\|")
+# A remark behind the code of a line.
+_REMARK = re.compile(r"(?<=\S  # ).+$", re.MULTILINE)
 # The heading of a section about keys is their paths.
 _PATHS = re.compile(r"[a-z_.]+(, [a-z_.]+)*")
+# A key in a list: its names, its type and default, and its meaning.
+_KEY = re.compile(r"( *- (?:`[^`]+`, )*`[^`]+`)(?: \(([^;]*?)(?:; (.*?))?\))?: (.*)")
+# The meaning of a key that another section describes.
+_AS_IN = re.compile(r"as in \[.*\]\(#.*\)")
 # What differs between types of one form, such as lists of three words: words and the links to maps.
 _HOLE = re.compile(r"`[^`]*`|(?<=\]\()#[^)]*")
 _ANY = "…"
@@ -21,8 +27,9 @@ _ANY = "…"
 class Translation:
     """Translates the texts of one page, and keeps the texts that it has met.
 
-    A text is a heading, a paragraph in one line, or a cell of a table. Code stays. In the column
-    `type` of a table, `…` in the catalogue stands for each code and each link target.
+    A text is a heading, a paragraph in one line, a cell of a table, or of a key in a list the type,
+    the default or the meaning, or a remark in code. Other code stays. In a type, `…` in the
+    catalogue stands for each code and each link target.
     """
 
     catalogue: dict[str, str]
@@ -44,30 +51,30 @@ class Translation:
 
     def _block(self, block: str) -> str:
         if block.startswith("    "):
-            return block
+            return _REMARK.sub(lambda remark: self._text(remark[0]), block)
         if block.startswith("|"):
-            return self._table(block.splitlines())
+            return "\n".join(map(self._row, block.splitlines()))
+        if block.startswith("- "):
+            return "\n".join(map(self._key, block.splitlines()))
         marks, text = re.findall(r"\A(#+ |)(.*)", block, re.DOTALL)[0]
         if marks and _PATHS.fullmatch(text):
             return block
         return f"{marks}{self._text(' '.join(text.split()))}"
 
-    def _table(self, lines: list[str]) -> str:
-        columns = self._cells(lines[0])
-        return "\n".join(
-            line if line.startswith("|---") else f"| {' | '.join(self._row(line, columns))} |"
-            for line in lines
+    def _row(self, line: str) -> str:
+        if line.startswith("|---"):
+            return line
+        cells = [self._text(cell.strip()) for cell in _CELL.split(line)[1:-1]]
+        return f"| {' | '.join(cells)} |"
+
+    def _key(self, line: str) -> str:
+        [(names, type_, default, meaning)] = _KEY.findall(line)
+        about = [self._type(type_), *([self._text(default)] if default else [])]
+        typed = f" ({'; '.join(about)})" if type_ else ""
+        reference, link, target = (
+            meaning.partition(" [") if _AS_IN.fullmatch(meaning) else (meaning, "", "")
         )
-
-    def _row(self, line: str, columns: list[str]) -> list[str]:
-        return [
-            self._type(cell) if column == "type" else self._text(cell)
-            for column, cell in zip(columns, self._cells(line), strict=True)
-        ]
-
-    @staticmethod
-    def _cells(line: str) -> list[str]:
-        return [cell.strip() for cell in _CELL.split(line)[1:-1]]
+        return f"{names}{typed}: {self._text(reference)}{link}{target}"
 
     def _type(self, cell: str) -> str:
         form, holes = _HOLE.sub(_ANY, cell), [*_HOLE.findall(cell), ""]

@@ -18,8 +18,8 @@ from policyctx.policy.loading import parsed_policy
 from policyctx.policy.sources import PolicySource
 from tests.conversations import session_of
 
-PAGES = sorted((Path(__file__).parents[1] / "docs").glob("*.md"))
 PACKAGE = Path(policyctx.__file__).parent
+PAGES = sorted([*PACKAGE.parent.glob("docs/*.md"), *PACKAGE.rglob("README.md")])
 
 
 def blocks(page: Path, language: str) -> list[str]:
@@ -29,7 +29,9 @@ def blocks(page: Path, language: str) -> list[str]:
 
 def pages_with(language: str) -> pytest.MarkDecorator:
     pages = [page for page in PAGES if blocks(page, language)]
-    return pytest.mark.parametrize("page", pages, ids=lambda page: page.name)
+    return pytest.mark.parametrize(
+        "page", pages, ids=lambda page: str(page.relative_to(PACKAGE.parent))
+    )
 
 
 @cache

@@ -1,4 +1,4 @@
-"""What docs/replay.md says in code is what the code does."""
+"""What the pages on replay say in code is what the code does."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from tests.replay.test_running import claude_code
 if TYPE_CHECKING:
     import pytest
 
-PAGE = (Path(__file__).parents[1] / "docs" / "replay.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parents[1]
+PAGE = (ROOT / "docs" / "replay.md").read_text(encoding="utf-8")
+RULES = (ROOT / "policyctx" / "replay" / "README.md").read_text(encoding="utf-8")
 
 
 def test_the_example_in_code_runs(
@@ -26,7 +28,7 @@ def test_the_example_in_code_runs(
     assert re.fullmatch(r"session\.jsonl \d+% \[\]\n", capsys.readouterr().out)
 
 
-def test_every_reason_has_its_meaning_on_the_page() -> None:
-    told = dict(re.findall(r"^\| `([a-z ]+)` \| (.+) \|$", PAGE, re.MULTILINE))
+def test_every_reason_of_the_forecast_has_its_meaning_on_the_page() -> None:
+    told = dict(re.findall(r"^\| `([a-z ]+)` \| (.+) \|$", RULES, re.MULTILINE))
     for cause, meaning in MEANINGS.items():
         assert told[cause].replace("`", "") == meaning

@@ -87,10 +87,13 @@ lines, and `code`:
 
 ### model, steps.when
 
-| key | type |
+- `a` (`x` or [map](#model); none): It is.
+    - `b`, `c` (`y` or [map](#steps)): As `a`.
+- `d`: as in [steps.when](#stepswhen)
+
+| name | is |
 |---|---|
-| `a` | `x` or [map](#model) |
-| `b \\| c` | `y` or [map](#steps) |
+| `a \\| b` | It is. |
 """
 
 
@@ -99,15 +102,20 @@ def test_a_page_is_translated_piece_by_piece() -> None:
         {
             "What it is": "是什么",
             "Two lines, and `code`:": "两行，和 `code`：",
-            "key": "键",
-            "type": "类型",
+            "It is.": "是。",
+            "As `a`.": "同 `a`。",
+            "as in": "同",
+            "none": "无",
+            "name": "名",
+            "is": "是",
             "… or [map](…)": "… 或[映射](…)",
         }
     )
     assert translation.page(PAGE) == (
         "## 是什么\n\n两行，和 `code`：\n\n    code: stays\n\n### model, steps.when\n\n"
-        "| 键 | 类型 |\n|---|---|\n"
-        "| `a` | `x` 或[映射](#model) |\n| `b \\| c` | `y` 或[映射](#steps) |\n"
+        "- `a` (`x` 或[映射](#model); 无): 是。\n"
+        "    - `b`, `c` (`y` 或[映射](#steps)): 同 `a`。\n- `d`: 同 [steps.when](#stepswhen)\n\n"
+        "| 名 | 是 |\n|---|---|\n| `a \\| b` | 是。 |\n"
     )
     assert (translation.missing, translation.unused) == ([], [])
 
@@ -119,9 +127,9 @@ def test_a_text_without_a_translation_stays_and_is_named() -> None:
 
 
 def test_the_translation_of_a_type_has_all_of_its_parts() -> None:
-    translation = Translation({"… or …": "…", "key": "键", "type": "类型"})
+    translation = Translation({"… or …": "…"})
     with pytest.raises(ValueError, match="needs … as often as it: … or …"):
-        translation.page("| key | type |\n|---|---|\n| `a` | `x` or `y` |\n")
+        translation.page("- `a` (`x` or `y`): It is.\n")
 
 
 def test_a_text_with_two_translations_is_an_error(tmp_path: Path) -> None:

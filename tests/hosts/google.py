@@ -1,4 +1,4 @@
-"""The contents of Google's SDK, with its shape and with the one that `docs/shapes.md` shows."""
+"""The contents of Google's SDK, with its shape and with the one that the page of shapes shows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from policyctx import Shape
 from policyctx.integrations.google_contents import GoogleShape
 from tests.hosts.hosts import Host
 
-PAGE = Path(__file__).parents[2] / "docs" / "shapes.md"
+PAGE = Path(__file__).parents[2] / "policyctx" / "messages" / "shapes" / "README.md"
 
 
 def example() -> str:

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from pathlib import Path
 
 import pytest
 
 from policyctx.errors import PolicyError
-from policyctx.policy.loading import parsed_policy
+from policyctx.policy.consistency import inconsistencies
+from policyctx.policy.findings import findings
+from policyctx.policy.loading import extended, parsed_policy
+from policyctx.policy.models import Policy
 from policyctx.policy.nodes import read_yaml
 from policyctx.policy.schema import explained, keys, policy_schema
 from policyctx.policy.sources import PolicySource
@@ -34,15 +38,16 @@ def test_an_outdated_derived_file_is_reported(tmp_path: Path) -> None:
     assert stale_files(tmp_path) == ["docs/steps.md"]
 
 
-def test_every_key_has_a_row_and_every_map_a_section() -> None:
+def test_every_key_has_a_line_and_every_map_of_several_keys_a_section() -> None:
     schema = policy_schema()
     for key in keys(schema):
-        assert f"\n| `{key.name}` |" in PAGE, key.path
+        assert re.search(rf"^ *- `{key.name}` \(", PAGE, re.MULTILINE), key.path
     sections = [line for line in PAGE.splitlines() if line.startswith("#")]
     assert (
         len(sections)
         == len(set(sections))
-        == len(schema["$defs"]) - 1 + len(("title", "how", "top"))
+        == sum(len(one.get("properties", "")) > 1 for one in schema["$defs"].values())
+        + len(("title", "how", "top"))
     )
     assert NOTES.keys() <= schema["$defs"].keys()
 
@@ -55,11 +60,32 @@ def test_every_link_in_the_page_leads_to_a_section() -> None:
     assert len(links) > 20
 
 
-def test_a_table_row_has_type_default_and_meaning() -> None:
-    assert "| `context_window` | whole number above 0 | `200000` | Tokens" in PAGE
-    assert "| `name` | text | required | What the policy is called. |" in PAGE
-    assert "| `keep_recent` | whole number or [map](#keep_recent) |" in PAGE
-    assert "| `tool` | text, or a list |" in PAGE
+def test_the_policy_at_the_top_is_without_findings_and_has_each_part_of_the_language() -> None:
+    [example] = re.findall(r"^    apiVersion: (?:.+\n)+?(?=\n)", PAGE, re.MULTILINE)
+    root = extended(PolicySource("example.yaml", textwrap.dedent(example)), {}).root
+    policy = Policy.model_validate(root.plain())
+    assert [*inconsistencies(root), *findings(root, policy)] == []
+    parts = {"model", "items", "tools", "placeholder", "store", "compaction", "steps"}
+    assert parts <= policy.model_fields_set
+
+
+def test_a_key_has_its_type_its_default_and_its_meaning() -> None:
+    assert "- `context_window` (whole number above 0; `200000`): Tokens" in PAGE
+    assert "- `name` (text; required): What the policy is called." in PAGE
+    assert "- `keep_recent` (whole number or [map](#keep_recent)): The newest" in PAGE
+    assert "- `tool` (text, or a list): " in PAGE
+    assert "- `pin` (boolean): " in PAGE
+
+
+def test_the_key_of_a_map_of_one_is_listed_below_it() -> None:
+    assert (
+        "- `tokens` (map): The list is this small.\n    - `under` (whole number or share;" in PAGE
+    )
+
+
+def test_a_key_of_several_maps_is_described_once() -> None:
+    assert PAGE.count("No step takes it.") == 1
+    assert "- `min_tokens`, `min_chars`: as in [items](#items)" in PAGE
 
 
 @pytest.mark.parametrize(

@@ -78,16 +78,22 @@ def test_a_defect_of_a_reader_is_told_as_a_failure_of_the_file(
     assert run.returncode != 0
 
 
-def blocks(kind: str) -> list[str]:
-    """The blocks of one language on the page of recordings."""
-    text = Path(__file__).parents[2].joinpath("docs/recordings.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parents[2]
+RECORDINGS, READERS = "docs/recordings.md", "policyctx/replay/readers/README.md"
+
+
+def blocks(page: str, kind: str) -> list[str]:
+    """The blocks of one language on a page."""
+    text = ROOT.joinpath(page).read_text(encoding="utf-8")
     return re.findall(rf"^```{kind}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
 
 
 def test_the_worked_example_of_the_docs_is_read_by_every_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    [session], [module], [project] = blocks("jsonl"), blocks("python")[-1:], blocks("toml")
+    [[session], [module], [project]] = [
+        blocks(READERS, kind) for kind in ("jsonl", "python", "toml")
+    ]
     [(name, path)] = tomllib.loads(project)["project"]["entry-points"]["policyctx.readers"].items()
     register_reader(tmp_path, module, f"{name} = {path}")
     (tmp_path / "act1.jsonl").write_text(session + '{"speaker": "all"}\n', encoding="utf-8")
@@ -109,7 +115,7 @@ def test_the_code_of_the_docs_runs(tmp_path: Path) -> None:
     folder = tmp_path / "sessions"
     folder.mkdir()
     (folder / "a.json").write_text('[{"role": "user", "content": "go"}]', encoding="utf-8")
-    program = [sys.executable, "-c", blocks("python")[1]]
+    program = [sys.executable, "-c", blocks(RECORDINGS, "python")[1]]
     run = subprocess.run(program, capture_output=True, check=True, cwd=tmp_path, encoding="utf-8")
     assert run.stdout == "a.json chat 0 {}\n"
 
@@ -134,7 +140,7 @@ def test_an_invalid_reader_is_reported_by_name(module: str, why: str, tmp_path: 
 
 
 def test_each_shipped_format_is_in_the_table_of_the_page() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "recordings.md").read_text(encoding="utf-8")
+    page = ROOT.joinpath(RECORDINGS).read_text(encoding="utf-8")
     table = page.partition("| format | what is read |")[2].partition("\n\n")[0]
     for reader in readers():
         found = sum(f"`{reader.FORMAT}`" in row.split(" | ")[0] for row in table.splitlines())

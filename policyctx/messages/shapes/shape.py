@@ -84,7 +84,7 @@ class Shape(Protocol):
 
     To support the message objects of a framework, derive a class, implement the methods that have
     no default, and give an instance to `Session(shapes=[…])`. Shapes of a host are asked before the
-    built-in ones, so a list may mix them. `docs/shapes.md` has an example.
+    built-in ones, so a list may mix them. `README.md` beside this module has an example.
 
     No method changes a message, and equal arguments give equal values, also in another process. A
     host shape that breaks this contract raises a `ShapeError` as soon as it shows: the list that
