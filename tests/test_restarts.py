@@ -976,12 +976,15 @@ def the_first_words(shape: str, of: str) -> Talk:
     yield [*full, *ROUNDS[shape](2)[1:]]
 
 
-@case(
+EQUAL = (
     "  - {name: words, do: clear, placeholder: '[gone]', must_shrink: false,"
     " select: {types: [user_message], keep_recent: 0}}\n"
-    "  - {name: second, do: drop, when: {messages: {over: 7}},"
+    "  - {name: second, do: drop, when: {messages: {over: OVER}},"
     " select: {types: [user_message], keep_first: {messages: 1}, keep_recent: 2}}\n"
 )
+
+
+@case(EQUAL.replace("OVER", "7"))
 def equal_placeholders_of_which_the_second_was_dropped(shape: str) -> Talk:
     """Each leaves the placeholder of the others, and the newest question stays."""
     full = [one for i in range(3) for one in (ROUNDS[shape](i)[0], reply(shape, f"reply {i}"))]
@@ -990,6 +993,17 @@ def equal_placeholders_of_which_the_second_was_dropped(shape: str) -> Talk:
     assert str(back).count("[gone]") == 3
     back = yield [*back, *more]
     assert str(back).count("[gone]") == 2
+
+
+@case(EQUAL.replace("OVER", "6"))
+def equal_placeholders_beside_words_that_were_cleared_in_the_next_turn(shape: str) -> Talk:
+    """The placeholders are not those of the words that stand whole in the same list."""
+    full = [one for i in range(2) for one in (ROUNDS[shape](i)[0], reply(shape, f"reply {i}"))]
+    back = yield [*full, ROUNDS[shape](2)[0]]
+    assert str(back).count("[gone]") == 2
+    back = yield [*back, reply(shape, "reply 2"), ROUNDS[shape](3)[0]]
+    assert str(back).count("[gone]") == 2
+    assert "question 2" not in str(back)
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,8 @@ class Identities:
         self._looked_at = 0
         self._claims: dict[RenderedKey, _Claims] = {}
         self._whole: defaultdict[tuple[str, str | None, str], int] = defaultdict(int)
-        """How many results stand whole, of those that may also stand rewritten."""
+        """How many items stand whole that equal placeholders or rewritten texts may be, too."""
+        self._whole_up_to = 0
 
     def entry(self, position: int) -> LedgerEntry | None:
         """Return the ledger's entry of an item, whether it is whole or replaced.
@@ -90,6 +91,8 @@ class Identities:
     def _look_at(self, new: range) -> None:
         rendered = [self._ledger.rendered(self._items[i]) for i in new]
         alike = Counter(_place_of(found) for found in rendered if len(found) > 1)
+        if alike:
+            self._count_whole(new.stop)
         for i, found in zip(new, rendered, strict=True):
             item = self._items[i]
             entry = self._next_of(found, alike) if found else None
@@ -165,6 +168,18 @@ class Identities:
         nearest = next(before, None)
         return "" if nearest is None else self._hash(nearest)
 
+    def _count_whole(self, end: int) -> None:
+        """Count the decided items that stand whole before this position.
+
+        A result that may stand rewritten is counted when it is looked at.
+        """
+        rendered, may_be_rewritten = self._ledger.rendered, self._ledger.may_be_rewritten
+        for item in self._items[self._whole_up_to : end]:
+            is_other = self._ledger.may_know(item) and not may_be_rewritten(item)
+            if is_other and not rendered(item):
+                self._whole[item.kind, item.tool_use_id, content_hash(item.identity)] += 1
+        self._whole_up_to = end
+
     def _next_of(
         self, found: dict[ItemKey, LedgerEntry], alike: Mapping[RenderedKey, int]
     ) -> LedgerEntry | None:
@@ -195,7 +210,7 @@ class Identities:
         return occurrence in self._gone.get((kind, call, sha256), ())
 
     def _stands_whole(self, key: ItemKey) -> bool:
-        """Return whether a result that may stand rewritten was seen whole."""
+        """Return whether an item that a placeholder or a rewritten text may be was seen whole."""
         kind, call, sha256, occurrence = key
         gone = self._gone.get((kind, call, sha256), ())
         for before in range(self._whole.get((kind, call, sha256), 0)):

@@ -309,7 +309,9 @@ def test_each_failure_of_a_folder_is_logged_once(
     caplog.clear()
     with fault(proxied.root / name):
         proxied.turn(session_of(*TEXTS[:4]), session)
-        assert [said for said in caplog.messages if f"{words}; nothing more leaves the list" in said]
+        assert [
+            said for said in caplog.messages if f"{words}; nothing more leaves the list" in said
+        ]
         caplog.clear()
         for number in (5, 6):
             given = session_of(*TEXTS[:number])
@@ -457,3 +459,21 @@ return [...document.querySelectorAll("body *")]
   })
   .map((n) => n.textContent.slice(0, 40));
 """
+
+
+def test_sessions_that_have_to_raise_do_not_keep_others_in_memory(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Their indexes cannot be written when they leave memory; the log names each session."""
+    proxied = Proxied(tmp_path, f"{OFFLOADS_OLD}store: {{on_failure: raise}}\n")
+    for session in ("one", "two"):
+        proxied.turn(session_of(*TEXTS[:4]), session=session)
+    names = {one.name for one in proxied.registry.live()}
+    for path in proxied.root.rglob("index.json"):
+        path.unlink()
+    with refusing_writes(proxied.root, FULL):
+        proxied.registry.close()
+    assert proxied.registry.live() == []
+    said = [one for one in caplog.messages if "No space left on device" in one]
+    assert len(said) == 2
+    assert all(any(name in one for one in said) for name in names)
