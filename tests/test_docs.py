@@ -66,7 +66,7 @@ def test_every_link_has_a_target(path: Path) -> None:
 def test_every_picture_is_closed(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     pictures = re.findall(
-        r"<picture>(?:(?!\n\n).)*?<img [^>]*\balt=\"[^\"]+\"[^>]*>\s*</picture>", text, re.DOTALL
+        r"<picture>(?:(?!\n\n).)*?<img\s[^>]*\balt=\"[^\"]+\"[^>]*>\s*</picture>", text, re.DOTALL
     )
     assert len(pictures) == text.count("<picture>")
 
