@@ -63,7 +63,7 @@ def forty_lines(
     return [
         SummaryLine(
             line,
-            Unit(line, groups[line[0]], -1, user=line[0] == ">", hard=False, weight=0, place=i),
+            Unit(line, groups[line[0]], -1, hard=False, weight=0, place=i),
         )
         for i, line in enumerate([*said, *files, *last])
     ]

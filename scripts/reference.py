@@ -127,7 +127,9 @@ stays valid. `drop` and `compact` take pairs out of the list, and never split a 
 `messages`, `turns` and `replies` are those of the whole list, so `per` means nothing there. With
 `of: candidates` only those turns or replies count in which there is an item that is counted:
 `turns: 2` keeps what belongs to the newest two of them, however many turns without one came since.
-With `tokens: N` each item has its own size, also when a placeholder stands for it.""",
+With `tokens` and `max_tokens` each item has its own size, also when a placeholder stands for it;
+a message that `compact` keeps counts with the tokenizer's `per_message`. With `max_tokens`
+`compact` keeps the newest message however large it is.""",
     "Placeholder": """\
 A string alone is the `text`. Its fields: `{path}` (absolute), `{relative_path}` (from the
 store's root), `{store_path}` (the same without `./`), `{cwd_path}` (from the working directory in

@@ -136,11 +136,11 @@ _KEEP = st.one_of(
     _COUNT,
     st.builds(
         lambda shape, n, per, more: {
-            shape: n * (15 if shape == "tokens" else 1),
+            shape: n * (15 if "tokens" in shape else 1),
             "per": per,
             **more,
         },
-        st.sampled_from(("items", "messages", "turns", "replies", "tokens")),
+        st.sampled_from(("items", "messages", "turns", "replies", "tokens", "max_tokens")),
         _COUNT,
         st.sampled_from(("tool", "type", "all")),
         st.sampled_from(({}, {}, {"batches": "split"}, {"of": "candidates"})),

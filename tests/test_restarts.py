@@ -619,6 +619,42 @@ def test_a_dropped_pair_stays_dropped_when_a_summary_replaced_what_stood_around_
     assert compactions > 1
 
 
+@pytest.mark.parametrize("shape", ["google", "gemini"])
+def test_two_results_without_an_id_that_left_on_arrival_are_two_after_a_restart(
+    shape: str, tmp_path: Path
+) -> None:
+    """Their placeholders are equal, and both come between two requests."""
+    clear = "do: clear, placeholder: '[gone]', select: {types: [tool_result]}"
+    text = "items: {tool_result: {offload: true}}\nmin_chars: 0\nsteps:\n"
+    compact = compacting(6, "keep_recent: {messages: 2}")
+    live = opened(
+        policy(f"{text}  - {{name: a, on: arrival, {clear}}}\n{compact}"), tmp_path, shape
+    )
+    full: list[Any] = []
+    compactions = 0
+    for turn in ([0], [1, 2], [3]):
+        for i in turn:
+            question, asked, found = (without_id(one) for one in ROUNDS[shape](i))
+            arrived = live.on_tool_result(found, call=asked).messages
+            assert "line" not in str(arrived)
+            full += [question, asked, arrived[-1]]
+        result = live.apply(list(full))
+        compactions += result.compacted is True
+        assert left_of(live, full, shape) == list(result.messages)
+    assert compactions == 1
+
+
+def without_id(content: Any) -> Any:
+    """A content of Google's in which calls and results have only a name."""
+    if isinstance(content, types.Content):
+        return types.Content.model_validate(without_id(content.model_dump(mode="json")))
+    halves = [half for part in content["parts"] for half in part.values()]
+    for half in halves:
+        if isinstance(half, dict):
+            half.pop("id", None)
+    return content
+
+
 def twice(shape: str, asked: Any) -> list[Any]:
     """One reply with a call twice."""
     if isinstance(asked, types.Content):
@@ -938,6 +974,22 @@ def the_first_words(shape: str, of: str) -> Talk:
     assert "question 8" not in str((yield full[full.index(hint) :])), of
     assert "question 0" not in str((yield full))
     yield [*full, *ROUNDS[shape](2)[1:]]
+
+
+@case(
+    "  - {name: words, do: clear, placeholder: '[gone]', must_shrink: false,"
+    " select: {types: [user_message], keep_recent: 0}}\n"
+    "  - {name: second, do: drop, when: {messages: {over: 7}},"
+    " select: {types: [user_message], keep_first: {messages: 1}, keep_recent: 2}}\n"
+)
+def equal_placeholders_of_which_the_second_was_dropped(shape: str) -> Talk:
+    """Each leaves the placeholder of the others, and the newest question stays."""
+    full = [one for i in range(3) for one in (ROUNDS[shape](i)[0], reply(shape, f"reply {i}"))]
+    question, *more = ROUNDS[shape](3)
+    back = yield [*full, question]
+    assert str(back).count("[gone]") == 3
+    back = yield [*back, *more]
+    assert str(back).count("[gone]") == 2
 
 
 @pytest.mark.parametrize(

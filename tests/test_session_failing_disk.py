@@ -163,7 +163,7 @@ def test_a_write_that_fails_is_reported_once_and_again_when_writes_work(
         first, *later = [session.apply(session_of(*TEXTS[:n])) for n in range(4, 8)]
     [warning] = about_writing(first)
     assert warning.startswith("offloading has stopped: ")
-    assert f"{words}; the list is sent whole" in warning
+    assert f"{words}; nothing more leaves the list" in warning
     assert [result.warnings for result in later] == [(), (), ()]
     assert session.totals().failed_writes == 4
     assert session.writes.problem

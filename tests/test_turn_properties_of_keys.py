@@ -31,6 +31,8 @@ STEPS = {
     " keep_recent: {items: 1, per: all, batches: split}}}",
     "of_candidates": "{do: offload, must_shrink: false, select: {types: [tool_result],"
     " keep_recent: {turns: 1, of: candidates, per: all}}}",
+    "max_tokens": "{do: drop, select: {types: [tool_call, tool_result], unit: group,"
+    " keep_recent: {max_tokens: 40, per: all}}}",
     "replies_of_candidates": "{do: drop, select: {types: [tool_call, tool_result], unit: group,"
     " keep_recent: {replies: 1, of: candidates, per: all}}}",
     "unit_message": "{do: drop, select: {types: [tool_result, assistant_message], unit: message,"

@@ -118,7 +118,7 @@ def sessions(
             so_far = gathered(files, partial(shown, loaded), workers)
             so_far.calls = sum(one.figures.calls for one in so_far.results)
             of = counted(newest, "session" if every else "newest session")
-            sentences = list(_saved(policy, so_far, of))
+            sentences = list(_saved(policy, so_far, newest, of))
             if as_json:
                 replay = {"policy": policy, "answer": visible(sentences[0]), **_replay(so_far)}
             else:
@@ -205,9 +205,13 @@ def _acted(so_far: Progressed[ShownSessions]) -> list[ShownSessions]:
     return [one for one in so_far.results if one.figures.removed or one.figures.compactions]
 
 
-def _saved(policy: str, so_far: Progressed[ShownSessions], sessions: str) -> Iterator[str]:
+def _saved(
+    policy: str, so_far: Progressed[ShownSessions], newest: int, sessions: str
+) -> Iterator[str]:
     """Yield what a policy would have saved, in a sentence, and which sessions it made dearer."""
     whole, acted = total(one.figures for one in so_far.results), _acted(so_far)
+    if (more := whole.sessions - newest) > 0:
+        sessions += f" and {more:,} more in their files, such as sub-agents'"
     yield verdict(policy, whole, sessions)
     dearer = [one for one in acted if one.figures.dearer]
     names = (f"{one.name} {signed_dollars(one.figures.net.dollars, '$')}" for one in dearer)

@@ -154,6 +154,8 @@ def joined(texts: Sequence[str | JsonText]) -> str:
     return text
 
 
+# What is counted of a result that holds nothing but media.
+_NO_BLOCKS = "[]"
 _LONG = "x" * (HELD_CHARS + 1)
 
 
@@ -249,6 +251,11 @@ class Item(NamedTuple):
         if self.kind == "tool_result":
             return True
         return self.kind == UNKNOWN and self.tool is None and self.tool_use_id is not None
+
+    @property
+    def is_media_alone(self) -> bool:
+        """Whether the item is a result that holds nothing but media."""
+        return bool(self.media) and self.counted == _NO_BLOCKS
 
     @property
     def chars(self) -> int:

@@ -14,6 +14,7 @@ from fractions import Fraction
 from functools import partial
 from typing import NamedTuple
 
+from policyctx.definitions.items import MEDIA_TYPES, Item
 from policyctx.messages.shapes.shape import SYSTEM_ROLES, head_of
 from policyctx.planning.decisions import Reason
 from policyctx.planning.facts import Added, Facts
@@ -162,13 +163,15 @@ def _tail(outlook: Outlook, settings: Compaction, kept: int, head: int) -> int:
     while position > head and kept > 0:
         if not outlook.is_removed(position - 1):
             kept -= _weight(position - 1, shape, outlook)
+            if kept < 0 and shape == "max_tokens" and position < count:
+                break
         position -= 1
     return position
 
 
 def _weight(message: int, shape: Shape, outlook: Outlook) -> int:
-    if shape == "tokens":
-        return tokens_of(message, outlook)
+    if shape in {"tokens", "max_tokens"}:
+        return tokens_of(message, outlook) + outlook.facts.tokens_around(1)
     return len(outlook.conversation.items_of(message)) if shape == "items" else 1
 
 
@@ -361,6 +364,19 @@ def _too_large(
 def _pinned(parts: Partition, outlook: Outlook) -> Iterator[str]:
     conversation = outlook.conversation
     for position, item in enumerate(conversation.items):
-        is_there = item.message in parts and item.inside is None and outlook.is_there(position)
-        if is_there and conversation.policy.pinned(item.type, item.tool) is not None:
-            yield item.text
+        if item.message in parts and outlook.is_there(position):
+            whole = (item,) if item.inside is None else (item, conversation.items[item.inside])
+            if any(conversation.policy.pinned(one.type, one.tool) is not None for one in whole):
+                yield from _quotable(item)
+
+
+def _quotable(item: Item) -> Iterator[str]:
+    """Yield the text of an item; a summary can only name the media in it, which it leaves."""
+    if item.kind in MEDIA_TYPES:
+        texts = [text for one in item.media for text in one.parts if isinstance(text, str)]
+        name = " ".join(filter(None, (item.kind, item.media_type)))
+        yield "\n".join((f"[{name}]", *texts))
+    elif not item.media:
+        yield item.text
+    elif item.counted and not item.is_media_alone:
+        yield item.counted

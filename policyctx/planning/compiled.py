@@ -191,7 +191,7 @@ class OffloadPolicy:
         rules = (*policy.items.values(), *policy.tools.values(), *from_code)
         kept = [rule.keep_recent for rule in rules]
         kept += [step.select.keep_recent for step in policy.steps]
-        return any(keep is not None and keep.tokens is not None for keep in kept)
+        return any(keep is not None and keep.kept_tokens is not None for keep in kept)
 
     def steps(self, moment: str) -> tuple[Step, ...]:
         """The steps of a moment: `arrival`, `model_call` or `overflow`; in order."""
@@ -469,7 +469,7 @@ class OffloadPolicy:
         if keep is None:
             return 0
         counted = keep.items, keep.messages, keep.turns, keep.replies
-        return next((n for n in counted if n is not None), self._tokens(keep.tokens or 0))
+        return next((n for n in counted if n is not None), self._tokens(keep.kept_tokens or 0))
 
     def _wording(self, step: Step, given: list[lookup.Level]) -> Wording:
         return Wording.of(lookup.wording(self.policy, step, given))

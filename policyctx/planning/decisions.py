@@ -81,6 +81,7 @@ _RECENCY = {
     "turns of candidates": "in the {nth} newest turn with one of {among}, {kept:,} kept",
     "replies of candidates": "in the {nth} newest reply with one of {among}, {kept:,} kept",
     "tokens": "{newer:,} newer tokens of {among}, {kept:,} kept",
+    "max_tokens": "{rank:,} tokens of {among} with it, at most {kept:,} kept",
 }
 
 
@@ -89,7 +90,8 @@ class Reason:
     """The reason of a decision: a code, and the values compared.
 
     What concerns recency has `shape` (the key of `keep_recent`), `kept`, and `rank` (1 for the
-    newest) or `newer` (tokens); with `of: candidates`, `of` says so.
+    newest; with `max_tokens` the tokens up to it) or `newer` (tokens); with `of: candidates`,
+    `of` says so.
     """
 
     code: str

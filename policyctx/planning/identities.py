@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from array import array
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import repeat
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice, repeat
 from operator import itemgetter
 
 from policyctx.definitions.items import Item
@@ -27,6 +27,17 @@ class _Alike:
         self.hashed = 0
         """How many of them are in `counts`."""
         self.counts: dict[str, int] = {}
+
+
+class _Claims:
+    """The items that left one text, and that no placeholder in the list stands for yet."""
+
+    __slots__ = "dropped", "seen", "standing"
+
+    def __init__(self) -> None:
+        self.standing, self.dropped = deque[ItemKey](), deque[ItemKey]()
+        self.seen = 0
+        """The number of the ledger's entries of this text that were looked at."""
 
 
 class Identities:
@@ -54,7 +65,7 @@ class Identities:
         self._hashes: list[str | None] = []
         self._replaced: dict[int, LedgerEntry] = {}
         self._looked_at = 0
-        self._unclaimed: dict[RenderedKey, Iterator[LedgerEntry]] = {}
+        self._claims: dict[RenderedKey, _Claims] = {}
         self._whole: defaultdict[tuple[str, str | None, str], int] = defaultdict(int)
         """How many results stand whole, of those that may also stand rewritten."""
 
@@ -72,15 +83,21 @@ class Identities:
 
     def replaced(self, position: int) -> LedgerEntry | None:
         """Return the entry of what a placeholder stands for; None for an item that stands whole."""
-        for i in range(self._looked_at, len(self._items)):
+        if self._looked_at < len(self._items):
+            self._look_at(range(self._looked_at, len(self._items)))
+        return self._replaced.get(position)
+
+    def _look_at(self, new: range) -> None:
+        rendered = [self._ledger.rendered(self._items[i]) for i in new]
+        alike = Counter(_place_of(found) for found in rendered if len(found) > 1)
+        for i, found in zip(new, rendered, strict=True):
             item = self._items[i]
-            found = self._ledger.rendered(item)
-            if found and (entry := self._next_of(found)) is not None:
+            entry = self._next_of(found, alike) if found else None
+            if entry is not None:
                 self._replaced[i] = entry
             elif self._ledger.may_be_rewritten(item):
                 self._whole[item.kind, item.tool_use_id, content_hash(item.identity)] += 1
-        self._looked_at = len(self._items)
-        return self._replaced.get(position)
+        self._looked_at = new.stop
 
     def trace(self, positions: Iterable[int]) -> Trace:
         """Return what a message with these items is recognised by in each of its forms."""
@@ -148,18 +165,30 @@ class Identities:
         nearest = next(before, None)
         return "" if nearest is None else self._hash(nearest)
 
-    def _next_of(self, found: dict[ItemKey, LedgerEntry]) -> LedgerEntry | None:
+    def _next_of(
+        self, found: dict[ItemKey, LedgerEntry], alike: Mapping[RenderedKey, int]
+    ) -> LedgerEntry | None:
         """Return the first of equal placeholders that is not in the list yet, else the last.
 
-        Those that still stand come before those of items that were dropped later. A rewritten text
-        is a tool's own, so one more of it is another result: None.
+        Those that still stand come before those of items that were dropped later, unless so many
+        are `alike` in what is read that all are there. A rewritten text is a tool's own, so one
+        more of it is another result: None.
         """
+        place = _place_of(found)
+        if (claims := self._claims.get(place)) is None:
+            claims = self._claims[place] = _Claims()
+        if claims.seen < len(found):
+            keys = islice(found, claims.seen, None)
+            here = [key for key in keys if not self._is_gone(key) and not self._stands_whole(key)]
+            is_all = alike.get(place, 1) >= len(claims.standing) + len(claims.dropped) + len(here)
+            for key in here:
+                later = self._ledger.is_dropped(key) and not is_all
+                (claims.dropped if later else claims.standing).append(key)
+            claims.seen = len(found)
+        if waiting := claims.standing or claims.dropped:
+            return found[waiting.popleft()]
         last = next(reversed(found.values()))
-        if last.place not in self._unclaimed:
-            here = [key for key in found if not self._is_gone(key) and not self._stands_whole(key)]
-            here.sort(key=self._ledger.is_dropped)
-            self._unclaimed[last.place] = iter([found[key] for key in here])
-        return next(self._unclaimed[last.place], last if last.rewritten is None else None)
+        return last if last.rewritten is None else None
 
     def _is_gone(self, key: ItemKey) -> bool:
         kind, call, sha256, occurrence = key
@@ -208,6 +237,10 @@ class Identities:
                 replaced.key.sha256 if replaced else content_hash(self._items[position].identity)
             )
         return found
+
+
+def _place_of(found: Mapping[ItemKey, LedgerEntry]) -> RenderedKey:
+    return next(iter(found.values())).place
 
 
 def _times(text: str, result: Item) -> int:

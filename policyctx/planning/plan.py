@@ -24,8 +24,6 @@ from policyctx.planning.select import Candidates
 from policyctx.planning.take import expected_file, left_in_place
 from policyctx.policy.lookup import RulePath
 
-# What is counted of a result that holds nothing but media.
-_NO_BLOCKS = "[]"
 _NOTHING: Mapping[int, ItemVerdict] = {}  # a read-only view of it could not be pickled
 
 
@@ -250,7 +248,7 @@ class _Record:
     def _is_emptied(self, position: int) -> bool:
         """Whether a result stays while all that it held is dropped."""
         item, fates = self._in.items[position], self._plan.fates
-        if not item.media or item.counted != _NO_BLOCKS:
+        if not item.is_media_alone:
             return False
         dropped = [
             i for i in self._in.inside(position) if i in fates and fates[i].action.leaves_nothing

@@ -22,7 +22,7 @@ from policyctx.planning.decisions import Decision
 from policyctx.policy.lookup import RulePath
 from policyctx.policy.models import KeepRecent, Step
 
-Shape: TypeAlias = Literal["items", "messages", "turns", "replies", "tokens"]
+Shape: TypeAlias = Literal["items", "messages", "turns", "replies", "tokens", "max_tokens"]
 # What `of: candidates` counts only where an item is counted.
 _WITH_ITEMS = frozenset({"turns", "replies"})
 
@@ -46,15 +46,16 @@ class RecentGroup:
         self.splits_batches = splits and step.action.leaves_placeholder
         self._positions: list[int] = []
         self._marks: list[int] = []
+        self._ends: list[int] = []  # the end of the scale behind each
         self._newest: int | None = None  # the newest turn or reply with a candidate
         self._aged = 0
 
     def add(self, position: int, item: Item, tokens: int, replies: int) -> None:
-        """Count one more; `tokens` are the item's own, and only count in the shape of tokens.
+        """Count one more; `tokens` are the item's own, and only count in the shapes of tokens.
 
         `replies` is the number of the model's replies up to the item.
         """
-        last = self._marks[-1] if self._marks else 0
+        last = self._ends[-1] if self._ends else 0
         marks = {
             "items": last + 1,
             "messages": item.message,
@@ -65,7 +66,9 @@ class RecentGroup:
         if self.counts_those_with_candidates:
             mark, self._newest = last + (mark != self._newest), mark
         self._positions.append(position)
-        self._marks.append(mark)
+        self._ends.append(mark)
+        # At most so many tokens: the item's own are among those that are compared.
+        self._marks.append(last + 1 if self.shape == "max_tokens" else mark)
 
     def aged(self, at: Checkpoint) -> Iterator[int]:
         """Yield each candidate once, as soon as it is no longer recent."""
@@ -97,7 +100,7 @@ class RecentGroup:
             return at.messages - 1
         if self.shape in _WITH_ITEMS and not self.counts_those_with_candidates:
             return at.turns if self.shape == "turns" else at.replies
-        return self._marks[counted - 1] if counted else 0
+        return self._ends[counted - 1] if counted else 0
 
 
 def shape_of(keep: KeepRecent) -> Shape:
@@ -134,7 +137,7 @@ class Recency:
         if group is None:
             group = RecentGroup(self._step, keep_recent, key[0], treatment.kept, name)
             self._groups[key] = group
-        counts_tokens = group.shape == "tokens"
+        counts_tokens = group.shape in {"tokens", "max_tokens"}
         tokens = self._in.own_tokens(position) if counts_tokens else 0
         group.add(position, item, tokens, self._replies(item))
         self._group_of[position] = group

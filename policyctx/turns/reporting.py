@@ -189,8 +189,7 @@ class Writes:
             return
         until = "its records can be read" if reads else "a write succeeds"
         yield (
-            f"offloading has stopped: {self.problem}; the list is sent whole, except what left it"
-            f" before, until {until}"
+            f"offloading has stopped: {self.problem}; nothing more leaves the list until {until}"
         )
 
 

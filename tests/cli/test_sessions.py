@@ -338,6 +338,19 @@ def test_the_newest_sessions_are_replayed_and_a_sentence_says_what_was_saved(hom
     assert found["total"]["sessions"] == 2
 
 
+def test_the_sentence_counts_the_sessions_of_sub_agents_apart(home: Path) -> None:
+    claude(home / ".claude/projects/p/short.jsonl", calls=2, days=2)
+    path = claude(home / ".claude/projects/p/main.jsonl", calls=12, size=9_000)
+    of_agent = claude(home / "agent.jsonl", calls=12, size=9_000)
+    lines = map(json.loads, of_agent.read_text(encoding="utf-8").splitlines())
+    more = [{**one, "sessionId": "main", "isSidechain": True, "agentId": "a1"} for one in lines]
+    with path.open("a", encoding="utf-8") as file:
+        file.writelines(json.dumps(one) + "\n" for one in more)
+    answer = report()["replay"]["answer"]
+    assert "in the 2 newest sessions and 1 more in their files, such as sub-agents'" in answer
+    assert "; it acted in 2" in answer
+
+
 def test_a_policy_that_does_nothing_says_so(home: Path) -> None:
     claude(home / ".claude/projects/p/a.jsonl")
     shown = policyctx("sessions", "--jobs", "1").stdout

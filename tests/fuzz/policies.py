@@ -186,7 +186,9 @@ def _recent(rng: random.Random) -> Any:
     if shape == "count":
         return rng.randint(0, 3)
     count = rng.randint(0, 3) * (20 if shape == "tokens" else 1)
-    return {shape: count, "per": rng.choice(("tool", "type", "all"))}
+    # Drawn with what is there, so that a seed still means the same session.
+    key = "max_tokens" if shape == "tokens" and count == 20 else shape
+    return {key: count, "per": rng.choice(("tool", "type", "all"))}
 
 
 def _step(rng: random.Random, number: int) -> dict[str, Any]:

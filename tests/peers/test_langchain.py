@@ -78,7 +78,7 @@ SETTINGS = [
         lambda kept: Summarising(
             trigger=("messages", 41), keep=("tokens", kept), token_counter=by_chars
         ),
-        lambda kept: {BY_TOKENS: "messages: {at_least: 41}", LAST: f"{{tokens: {kept}}}"},
+        lambda kept: {BY_TOKENS: "messages: {at_least: 41}", LAST: f"{{max_tokens: {kept}}}"},
         (1_000, 3_000, 9_000),
     ),
 ]

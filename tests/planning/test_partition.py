@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from policyctx.planning.compact import Replacing
+from policyctx.policy.models import CharTokens
+from policyctx.tokens.counter import counter_for
 from tests.conversations import (
     Message,
     call,
     calls,
     chat_calls,
     chat_result,
+    picture,
     results,
     session_of,
     user,
 )
-from tests.planning.plans import planned
+from tests.planning.plans import FACTS, planned
 
 SYSTEM: Message = {"role": "system", "content": "rules"}
 
@@ -88,6 +94,11 @@ def test_the_first_messages_stay_with_the_results_of_their_calls() -> None:
         ("{tokens: 3}", [0, 1, 2]),
         ("{tokens: 2}", [0, 1, 2, 3]),
         ("{tokens: 1%}", []),
+        ("{max_tokens: 4}", [0, 1, 2]),
+        ("{max_tokens: 3}", [0, 1, 2, 3]),
+        ("{max_tokens: 1}", [0, 1, 2, 3, 4]),
+        ("{max_tokens: 0}", [0, 1, 2, 3, 4, 5]),
+        ("{max_tokens: 1%}", []),
     ],
 )
 def test_the_newest_stay_in_each_shape(shape: str, left: list[int]) -> None:
@@ -173,6 +184,51 @@ def test_pinned_items_are_reported() -> None:
     found = replacing(session_of("keep me", tool="todo"), more="tools: {todo: {pin: true}}")
     assert found is not None
     assert found.pinned == ("{}", "keep me")
+
+
+_PLAN = {
+    "type": "document",
+    "title": "Plan",
+    "source": {"type": "text", "media_type": "text/plain", "data": "Keep the port."},
+}
+
+
+@pytest.mark.parametrize(
+    ("content", "found"),
+    [
+        ([picture()], ("[image image/png]",)),
+        ([{"type": "text", "text": "seen"}, picture()], ("seen", "[image image/png]")),
+        ([picture(), _PLAN], ("[image image/png]", "[document text/plain]\nPlan\nKeep the port.")),
+    ],
+)
+@pytest.mark.parametrize(
+    "more", ["tools: {shot: {pin: true}}", "items: {tool_result: {pin: true}}"]
+)
+def test_pinned_media_of_a_result_are_named_without_their_bytes(
+    content: list[Any], found: tuple[str, ...], more: str
+) -> None:
+    messages = [user(), calls(("a", "shot")), results(("a", content)), user()]
+    replaced = replacing(messages, more=more)
+    assert replaced is not None
+    assert tuple(text for text in replaced.pinned if text != "{}") == found
+
+
+def test_pinned_media_of_the_user_or_of_a_result_that_is_not_pinned_are_named() -> None:
+    more = "items: {image: {pin: true}, document: {pin: true}}"
+    result = results(("a", [{"type": "text", "text": "seen"}, picture()]))
+    messages = [
+        {"role": "user", "content": [{"type": "text", "text": "see"}, picture(), _PLAN]},
+        calls(("a", "shot")),
+        result,
+        user(),
+    ]
+    replaced = replacing(messages, more=more)
+    assert replaced is not None
+    assert replaced.pinned == (
+        "[image image/png]",
+        "[document text/plain]\nPlan\nKeep the port.",
+        "[image image/png]",
+    )
 
 
 def test_pins_that_leave_no_room_for_a_summary_are_reported() -> None:
@@ -345,6 +401,26 @@ def test_keeping_the_message_is_explained_by_the_policy_key(
 def test_the_message_that_crosses_the_line_stays(newest: str) -> None:
     messages = [user("the task"), said(), user("more"), said(), user(newest)]
     assert replaced(messages, "{keep_recent: {tokens: 1}}") == [0, 1, 2, 3]
+
+
+def test_the_message_that_crosses_a_maximum_leaves_unless_it_is_the_newest() -> None:
+    messages = [user("the task"), said(), user("more"), said("y" * 400), user("w" * 4)]
+    assert replaced(messages, "{keep_recent: {max_tokens: 50}}") == [0, 1, 2, 3]
+    messages[-1] = user("w" * 400)
+    assert replaced(messages, "{keep_recent: {max_tokens: 50}}") == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(("most", "left"), [(7, [0, 1, 2, 3]), (8, [0, 1, 2])])
+def test_the_tokens_of_a_tail_include_those_that_each_message_costs(
+    most: int, left: list[int]
+) -> None:
+    messages = [user("the task"), said(), user("more"), said("y" * 4), user("w" * 4)]
+    steps = "steps: [{name: summarise, do: compact}]"
+    text = f"compaction: {{keep_recent: {{max_tokens: {most}}}}}\n{steps}"
+    counter = counter_for(CharTokens(chars_per_token=4, per_message=3))
+    found = planned(text, messages, facts=replace(FACTS, counter=counter)).compaction
+    assert found is not None
+    assert list(found.parts) == left
 
 
 def test_keeping_zero_tokens_keeps_nothing() -> None:

@@ -67,6 +67,31 @@ def test_the_newest_of_so_many_tokens_stay_and_none_is_cut(tokens: str, gone: li
     assert taken(text, session_of(LARGE, LARGE, LARGE)) == gone
 
 
+@pytest.mark.parametrize(
+    ("tokens", "gone"),
+    [("0", ["c0", "c1", "c2"]), ("99", ["c0", "c1", "c2"]), ("100", ["c0", "c1"]),
+     ("199", ["c0", "c1"]), ("200", ["c0"]), ("299", ["c0"]), ("300", []), ("10%", ["c0", "c1"])],
+)  # fmt: skip
+def test_the_newest_of_at_most_so_many_tokens_stay(tokens: str, gone: list[str]) -> None:
+    text = f"model: {{context_window: 1001}}\n{keeping(f'{{max_tokens: {tokens}}}')}"
+    assert taken(text, session_of(LARGE, LARGE, LARGE)) == gone
+
+
+def test_at_most_so_many_tokens_are_counted_within_each_tool() -> None:
+    messages = of_tools("Bash", "Read", "Bash", "Read")
+    assert taken(keeping("{max_tokens: 100, per: tool}"), messages) == ["c0", "c1"]
+    assert taken(keeping("{max_tokens: 100, per: all}"), messages) == ["c0", "c1", "c2"]
+
+
+def test_a_kept_item_names_the_tokens_up_to_it() -> None:
+    decisions = planned(keeping("{max_tokens: 250}"), session_of(LARGE, LARGE, LARGE)).decisions
+    reasons = [str(decision.reason) for decision in decisions if decision.item.tool]
+    assert reasons[1:] == [
+        "recent: 200 tokens of Bash with it, at most 250 kept",
+        "recent: 100 tokens of Bash with it, at most 250 kept",
+    ]
+
+
 def test_tokens_are_counted_within_each_tool() -> None:
     messages = of_tools("Bash", "Read", "Bash", "Read")
     assert taken(keeping("{tokens: 1, per: tool}"), messages) == ["c0", "c1"]

@@ -309,7 +309,7 @@ def test_each_failure_of_a_folder_is_logged_once(
     caplog.clear()
     with fault(proxied.root / name):
         proxied.turn(session_of(*TEXTS[:4]), session)
-        assert [said for said in caplog.messages if f"{words}; the list is sent whole" in said]
+        assert [said for said in caplog.messages if f"{words}; nothing more leaves the list" in said]
         caplog.clear()
         for number in (5, 6):
             given = session_of(*TEXTS[:number])

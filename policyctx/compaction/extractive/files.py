@@ -38,7 +38,7 @@ _OUTPUT = re.compile(r'"output": ?("(?:[^"\\\n]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})
 _OUTPUT_ID = re.compile(r'"(exit_code|session_id)": ?(\d+)')
 # How a client tells that a call in the background has ended, and the words for it.
 _NOTICE = re.compile(r"\s*<[\w-]*notification>.{0,2000}?<status>", re.DOTALL)
-_NOTED = re.compile(r"<(?:status|summary)>([^<]*)</")
+_NOTED = re.compile(r"<(status|summary|result)>([^<]*)")
 _NAME_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 # The lines of a here document, and text in quotes, which are not commands.
@@ -112,7 +112,9 @@ def calls_in(reading: Reading, skipped: frozenset[int], cues: Cues) -> Iterator[
         if item.message in skipped:
             continue
         if item.kind == "user_message" and _NOTICE.match(item.text):
-            ended = ": ".join(_NOTED.findall(item.text))
+            noted = {name: one_line(text) for name, text in _NOTED.findall(item.text)}
+            found = noted.pop("result", "")
+            ended = "\n".join(filter(None, (": ".join(noted.values()), found)))
             yield Call("", item.message, item, {}, ended, failed=bool(_EXIT.search(ended)))
         if item.kind != "tool_call":
             continue

@@ -19,6 +19,7 @@ from policyctx.compaction.extractive.writing import (
     ENTRY,
     MARK,
     NOTE,
+    REPLY,
     SAID,
     Contents,
     Entry,
@@ -38,8 +39,6 @@ class Unit(NamedTuple):
     group: Group
     message: int
     """0-based position of the message that it is from; negative if it is of an earlier summary."""
-    user: bool
-    """Whether the user said it."""
     hard: bool
     """Whether it binds later work: the user's orders and limits."""
     weight: float
@@ -50,6 +49,13 @@ class Unit(NamedTuple):
     """How many titles and leads of its message it is under."""
     leads: bool = False
     """Whether it says what the next one is under, and nothing without it."""
+    brief: bool = False
+    """Whether it is a short reply of the user that is settled."""
+
+    @property
+    def user(self) -> bool:
+        """Whether the user said it."""
+        return self.group is Group.USER
 
 
 # Rates of the streams. What another writer's summary holds may be all that is left of what the
@@ -141,12 +147,10 @@ def _rated(one: Entry, group: Group, position: int, count: int, cues: Cues) -> t
 
     `position` is its place in its group of `count` entries.
     """
-    of_user, weight = group is Group.USER, float(position)
-    unit = Unit(
-        written(one, group), group, one.message, of_user, hard=False, weight=weight, place=0
-    )
+    weight = float(position)
+    unit = Unit(written(one, group), group, one.message, hard=False, weight=weight, place=0)
     if isinstance(one, Quote):
-        unit = unit._replace(depth=one.depth)
+        unit = unit._replace(depth=one.depth, brief=one.brief)
     if isinstance(one, FileState):
         rate = _CHANGED_FILE if one.is_changed else _OTHER_FILE
         return rate, unit._replace(weight=-weight)
@@ -242,7 +246,15 @@ def lines_of(units: Sequence[Unit], layout: Layout, left_out: LeftOut) -> Iterat
 
 
 def _line(unit: Unit, before: Unit | None) -> str:
-    """Return a unit as it is written behind another: below it if both are of one message."""
+    """Return a unit as it is written behind another: below it if both are of one message.
+
+    A short reply stands below what it answers, or below another one.
+    """
+    if unit.brief and before is not None and before.message != unit.message:
+        if before.brief:
+            return NOTE + unit.text.removeprefix(ENTRY)
+        if before.group is Group.AGENT:
+            return NOTE + REPLY + unit.text.removeprefix(ENTRY)
     if before is None or unit.message != before.message or unit.group not in _QUOTES:
         return unit.text
     # Where pieces of an answer are missing, it is marked.
@@ -288,7 +300,7 @@ def _fit(lines: Sequence[SummaryLine], limits: Sequence[Limit]) -> bool:
 def _shortened(unit: Unit, lines: Sequence[SummaryLine], limits: Sequence[Limit]) -> Unit | None:
     """Return a unit cut to the room that the other lines leave; None if it is short."""
     line = unit.text
-    if unit.group not in _QUOTES or words_in(line) < _LONG:
+    if unit.group not in (*_QUOTES, Group.SINCE) or words_in(line) < _LONG:
         return None
     around = "\n".join(CUT if one.unit is unit else one.text for one in lines)
     text = line

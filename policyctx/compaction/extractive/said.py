@@ -77,6 +77,8 @@ class Quote(NamedTuple):
     """How many titles and leads of its message it is under."""
     is_middle: bool = False
     """Whether it is in the middle of a long answer."""
+    brief: bool = False
+    """Whether it is a short reply of the user that is settled, as far as its words tell."""
 
 
 def quotes_in(
@@ -204,6 +206,36 @@ def _attached(item: Item) -> str:
 
 _ORDER, _STRONGER, _MOST_STRONGER, _ERRAND = 4.0, 1.5, 3, 1.0
 _EXACT, _NAMED, _WISH, _QUESTION = 2.0, 2.0, 1.5, -2.0
+
+
+# Bytes of a short message: of UTF-8, where a letter counts for what it says. The user's last
+# messages, which are not settled yet.
+_SHORT, _NEWEST = 64, 3
+
+
+def with_briefs(quotes: Iterable[Quote], cues: Cues, *, goes_on: bool) -> Iterator[Quote]:
+    """Yield the quotes of the user, marked those of short messages before the newest three.
+
+    A message with the words of an order that binds later work is not one. Without `goes_on`, that
+    the user said more since the last summary, none is marked.
+    """
+    newest = deque[list[Quote]]()
+    for _, group in groupby(quotes, key=lambda one: one.message):
+        newest.append(list(group))
+        if len(newest) > _NEWEST:
+            pieces = newest.popleft()
+            is_one = goes_on and (len(pieces) == 1 or pieces[0].message < 0)
+            if is_one and all(_is_brief(one, cues) for one in pieces):
+                pieces = [one._replace(brief=True) for one in pieces]
+            yield from pieces
+    yield from (one for pieces in newest for one in pieces)
+
+
+def _is_brief(one: Quote, cues: Cues) -> bool:
+    if one.pasted or len(one.text.encode(errors="replace")) > _SHORT:
+        return False
+    binds = cues.orders.count_in(one.text) > cues.errands.count_in(one.text)
+    return not (binds or cues.negations.found_in(one.text))
 
 
 def weight_of(said: str, cues: Cues) -> tuple[float, bool]:

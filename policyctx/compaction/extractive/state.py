@@ -14,13 +14,14 @@ from policyctx.compaction.extractive.files import (
     FileState,
     changes_in,
     command_parts,
+    files_of,
     parts_in,
 )
 from policyctx.compaction.extractive.said import Quote
 from policyctx.compaction.extractive.texts import one_line, shortened
 
 _MOST_TASKS, _MOST_CHECKS, _MOST_CHANGES, _MOST_NAMES = 30, 4, 4, 4
-_LONGEST_LINE, _LONGEST_COMMAND, _LONGEST_WORDS = 160, 240, 300
+_LONGEST_LINE, _LONGEST_COMMAND, _LONGEST_WORDS, _LONGEST_WHOLE = 160, 240, 300, 900
 # Of a result only the beginning and the end are looked at.
 _LOOKED_AT = 2_000
 
@@ -102,8 +103,8 @@ def _follow(tasks: dict[str, Quote], call: Call) -> None:
 # Commands that change the work or check it.
 _GIT = re.compile(
     r"git (?:-\S+ (?:\S*/\S* )?)*(commit|push|pull|clone|checkout|switch|merge|rebase|reset|restore"
-    r"|revert|cherry-pick|stash|tag|branch(?! -(?:a|r|-all|-list|-show-current))|am"
-    r"|worktree(?! list))(?![\w-])"
+    r"|revert|cherry-pick|stash(?! (?:list|show))|am|worktree(?! list)|tag(?= -[am])"
+    r"|(?:tag|branch)(?=(?: -[CDFMcdfmsu]\S*| --(?:delete|force|move))?\s+[^-\s]))(?![\w-])"
 )
 _CHECKING = re.compile(
     r"(?:py|unit)?tests?|jest|vitest|mocha|tox|nox|rspec|phpunit|ctest|check|lint|eslint|ruff"
@@ -193,6 +194,11 @@ class _Step(NamedTuple):
         return is_known and not (self.is_check or is_open)
 
     @property
+    def is_look(self) -> bool:
+        """Whether it only shows something."""
+        return not (self.is_edit or _keys_of(self.command) or _does_more(self.command))
+
+    @property
     def stays(self) -> bool:
         """Whether it is listed also after a later message of the agent."""
         return self.goes_on or (bool(_keys_of(self.command)) and not self.is_edit)
@@ -200,6 +206,8 @@ class _Step(NamedTuple):
     def is_settled_by(self, later: _Step) -> bool:
         """Whether it is run again, of several checks at least one."""
         before, now = self.keys, later.keys
+        if later.outcome == _UNRECORDED and self.outcome != _UNRECORDED:
+            return False
         return before <= now or (self.is_check and not before.isdisjoint(now))
 
     def quoted(self, files: Sequence[FileState] | None) -> Quote:
@@ -224,7 +232,9 @@ def _step(
 ) -> _Step:
     keys = _keys_of(command) or frozenset((command,))
     made = (_COMMIT in keys or any(map(_CREATES.match, keys))) and not _NOT_MADE.match(outcome)
-    keys |= {f"{command}{_RESULT}{outcome}"} if made else set()
+    # Of two here documents the text is not known.
+    is_one = made or "<<" in command
+    keys |= {f"{command}{_RESULT}{outcome}"} if is_one else set()
     return _Step(command, outcome, message, keys, is_edit, is_late, since)
 
 
@@ -255,14 +265,17 @@ def steps_of(
     """
     steps = [_read(one) for one in earlier]
     behind = (_read(one, is_late=begins == -1) for one in since)
-    steps += (one for one in behind if one.is_late or one.stays)
+    steps += (one for one in behind if one.stays or (one.is_late and not (calls and one.is_look)))
+    answered = next((call for call in reversed(calls) if call.result is not None), None)
+    # What the agent saw last is told whole, unless it can read the file again.
+    last = None if answered is None or files_of((), [answered], {}) else answered
     for call in calls:
         is_late = begins is not None and call.message >= begins
         if len(late := [i for i, step in enumerate(steps) if step.is_late]) > _MOST_LATE:
             first = steps[late[0]]
             steps[late[0] : late[0] + 1] = [first._replace(is_late=False)] * first.stays
         if (at := _asked_for(call, steps)) is not None:
-            outcome = _outcome(call, "")
+            outcome = _outcome(call, "", is_whole=not call.tool)
             # That the tool itself failed says nothing of the command.
             is_its_own = (call.result or "").startswith(f"{call.tool} failed")
             if is_its_own or outcome in {_STARTED, _NO_OUTPUT, _UNQUOTED, _UNRECORDED}:
@@ -274,17 +287,29 @@ def steps_of(
                 continue
         else:
             command = _command_of(call)
-            if not (_keys_of(command) or _goes_on(call) or (is_late and _does_more(command))):
+            is_more = _does_more(command) or (call is last and command)
+            if not (_keys_of(command) or _goes_on(call) or (is_late and is_more)):
                 _add_edits(steps, changes_in(call) if is_late else (), call.message)
                 continue
         command = (command or _named(call)).replace(_RESULT, " ")
-        step = _step(command, _outcome(call, command), call.message, is_late=is_late)
+        is_whole = not call.tool or (call is last and not _keys_of(command))
+        outcome = _outcome(call, command, is_whole=is_whole)
+        step = _step(command, outcome, call.message, is_late=is_late)
+        if step.is_look and outcome in {_NO_OUTPUT, "exit code 0"}:
+            continue
         steps = [one for one in steps if not one.is_settled_by(step)]
         if is_late or step.stays:
             steps.append(step)
         if step.goes_on:
             running = [i for i, one in enumerate(steps) if one.goes_on]
             del steps[running[0] : running[0] + (len(running) > _MOST_RUNNING)]
+    return _chosen(steps, files)
+
+
+def _chosen(
+    steps: Sequence[_Step], files: Sequence[FileState]
+) -> tuple[tuple[Quote, ...], tuple[Quote, ...]]:
+    """Return the lines of the steps that are still of use, those of the newest work apart."""
     newest = [step for step in steps if step.is_late][-_MOST_LATE:]
     steps = [step for step in steps if not step.is_late]
     checks = [one for one in steps if one.is_check and not one.outcome.startswith(_UNQUOTED)]
@@ -422,7 +447,7 @@ _NAMES = re.compile(
 )
 # A line that only surrounds what was printed.
 _FRAME = re.compile(
-    r"<|Output:|\(Bash completed with"
+    r"<|Output:|\(Bash completed with|# [\w.-]+/[\w./-]+$"
     r"|(?:Wall time|Chunk ID|Original token count|Script completed|Total output lines)\b"
     r"|.*\b(?:warning: |exit\w*\W{1,3}(?:undefined|null|none)\b)"
 )
@@ -439,10 +464,11 @@ _MOST_ERRORS, _LAST_LINES = 3, 2
 _NOT_MADE = re.compile(r"failed|exit code [1-9]")
 
 
-def _outcome(call: Call, command: str) -> str:
+def _outcome(call: Call, command: str, *, is_whole: bool = False) -> str:
     """Return words of a result: its exit code, errors, the lines that tell the outcome.
 
-    Without such a line the last one is quoted, if only one command was run.
+    Without such a line the last one is quoted, if only one command was run. `is_whole` is for a
+    result that is told by all of its lines.
     """
     if call.result is None:
         return _UNRECORDED
@@ -463,10 +489,13 @@ def _outcome(call: Call, command: str) -> str:
     shown = [*filter(_NAMES.search, said)] or [*filter(_COUNTS.search, said)]
     if runs and not code:
         shown, code = _up_to_id(said) or said[-_LAST_LINES:], _STARTED
+    elif is_whole:
+        shown = said
     elif call.failed:
         errors = [line for line in said if _ERROR.match(line)][:_MOST_ERRORS]
         shown = [line for line in said if line in {*errors, *shown[-1:], *said[-_LAST_LINES:]}]
     elif not shown and (len(said) <= _LAST_LINES or len(parts) == 1):
         shown = said[-_LAST_LINES:]
-    words = shortened(" / ".join(dict.fromkeys(shown)), _LONGEST_WORDS)
+    most = _LONGEST_WHOLE if is_whole else _LONGEST_WORDS
+    words = shortened(" / ".join(dict.fromkeys(shown)), most)
     return ": ".join(filter(None, (code, words))) or (_UNQUOTED if said else _NO_OUTPUT)

@@ -28,6 +28,7 @@ from policyctx.compaction.extractive.said import (
     UNREADABLE,
     Quote,
     quotes_in,
+    with_briefs,
     with_middle,
 )
 from policyctx.compaction.extractive.state import steps_of, tasks_of
@@ -81,7 +82,7 @@ def gathered(history: History, cues: Cues, *, working: bool = False) -> Contents
         return [one for found in before for one in found.contents.said.get(group, ())]
 
     spoken = quotes_in(history, reading, skipped | frozenset(others), _LAST_MESSAGES)
-    quotes = list(_of_templates(spoken))
+    quotes = [*_of_templates(spoken)]
     calls = list(calls_in(reading, skipped, cues))
     files = files_of(
         [file for found in reversed(before) for file in found.contents.files],
@@ -92,6 +93,7 @@ def gathered(history: History, cues: Cues, *, working: bool = False) -> Contents
     said = carried(Group.AGENT)
     said += (one for one in quotes if not (one.user or one.last or one.pasted))
     last = [one for one in quotes if one.last]
+    del quotes
     typed = max((one.message for one in users if one.text != UNREADABLE), default=-1)
     if not last and typed < 0:
         # Nothing was said since the last summary, where a later message has a lower number.
@@ -100,15 +102,19 @@ def gathered(history: History, cues: Cues, *, working: bool = False) -> Contents
         said = [one for one in said if one.message >= end]
     newest = max(last[0].message if last else typed, -1)
     begins = newest if last or said else None
-    said = [one for one in said if working or not one.working]
+    if not working:
+        is_at_work = any(one.working for one in last)
+        said = [*_without_notes(said, since=typed if is_at_work else len(history.messages))]
     seen = {one.text for one in last}
     told = {one.text for one in users}
+    goes_on = bool(users) and users[-1].message >= 0
+    users = [*with_briefs(_once(users), cues, goes_on=goes_on)]
     foreign = (one for found in before for one in _orders_in(found.left_over, told))
     steps, since = steps_of(carried(Group.STEPS), carried(Group.SINCE), calls, files, begins)
 
     return Contents(
         {
-            Group.USER: [*_once(users)],
+            Group.USER: users,
             Group.AGENT: [*with_middle(_once(said, seen)), *last],
             Group.EARLIER: [*carried(Group.EARLIER), *foreign],
             Group.TASKS: tasks_of(carried(Group.TASKS), calls),
@@ -121,6 +127,23 @@ def gathered(history: History, cues: Cues, *, working: bool = False) -> Contents
             tuple(dict.fromkeys(n for found in before for n in found.contents.left_out.archives)),
         ),
     )  # fmt: skip
+
+
+# Words of a note of the agent that says more than what it does next, and how many of them are kept.
+_LONG_NOTE, _MOST_NOTES = 25, 6
+
+
+def _without_notes(said: Sequence[Quote], since: int) -> Iterator[Quote]:
+    """Yield the quotes without what the agent said before its calls.
+
+    Of what it said there after a position the newest long notes stay.
+    """
+    kept = deque[int](maxlen=_MOST_NOTES)
+    notes = (one for one in said if one.working and (since < 0 or one.message > since))
+    for message, pieces in groupby(notes, key=lambda one: one.message):
+        if sum(words_in(one.text) for one in pieces) >= _LONG_NOTE:
+            kept.append(message)
+    yield from (one for one in said if not one.working or one.message in kept)
 
 
 def _other_summaries(history: History, reading: Reading, skipped: frozenset[int]) -> dict[int, str]:

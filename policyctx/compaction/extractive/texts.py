@@ -157,8 +157,10 @@ def _parts(text: str) -> Iterator[tuple[str, bool]]:
             if own[2].strip():
                 yield from ((text[at : own.start()], True), (own[2], False))
                 at = own.end()
-        yield text[at:], True
-        return
+        # Without an input the template itself is what the user wants.
+        if at or template[1]:
+            yield text[at:], True
+            return
     for start, end in _elements(text):
         yield from _runs(text[at:start])
         inner = start

@@ -5,6 +5,7 @@
     - Keep these:      an entry, or the first line of a message
       a.py             its next line, which is under the line before it
     - [agent] Done.    of the agent
+      [user] Yes       what the user replied, if it is short
 
 The reader goes by labels, so the names that a policy gives its sections do not matter. A line in
 another form was written by someone else and is returned as left over.
@@ -59,6 +60,8 @@ NOTHING = "None."
 ENTRY, NOTE = "- ", " "
 # The mark of what the agent said, and of what it said before a call.
 MARK = re.compile(r"^\[(?=[aw])(?P<agent>agent)?(?:, )?(?P<works>while working)?\] ")
+# The mark of a short reply of the user below what the agent said.
+REPLY = "[user] "
 _FILE = re.compile(r"(?P<path>.+): (?P<state>[a-z]+(?: again)?)")
 # The beginning of the line of the files that were changed before the last commit.
 BEFORE_COMMIT = "Edited before the last commit: "
@@ -140,10 +143,12 @@ def read_back(text: str) -> ReadBack:
             if more is not None:
                 archives = tuple(filter(None, (more["archives"] or "").split(", ")))
                 left_out = LeftOut(int(more["count"]), archives)
-        elif known and line.startswith(ENTRY):
+        elif known and line.startswith((ENTRY, NOTE + REPLY)):
             entries += 1
             if group is not None:
-                one = _quote(group, line[len(ENTRY) :], -entries)
+                is_reply = group in SAID and line.startswith(NOTE)
+                one = _quote(group, line[len(NOTE + REPLY if is_reply else ENTRY) :], -entries)
+                one = one._replace(brief=is_reply)
                 group = SAID[one.user] if group in SAID else group
                 found[group].append(one)
         elif known and line.startswith(NOTE):

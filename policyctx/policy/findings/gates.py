@@ -228,7 +228,7 @@ def compactions_that_repeat(checked: Checked) -> Iterator[Diagnostic]:
     The summary, the system prompt and the pins come on top.
     """
     for path, step, settings in checked.compactions:
-        tail = settings.keep_recent.tokens
+        tail = settings.keep_recent.kept_tokens
         kept = 0 if tail is None else checked.tokens(tail)
         restored = _restored(checked, settings.restore)
         # A tail as large as the window is reported as PC324.

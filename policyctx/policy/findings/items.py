@@ -360,7 +360,7 @@ def fewest_tokens(checked: reach.Checked, chars: int) -> int:
 _OFTEN_SHARES: dict[type[Section], tuple[str, ...]] = {
     TokensGate: tuple(COMPARISONS),
     BelowTokens: ("under",),
-    KeepRecent: ("tokens",),
+    KeepRecent: ("tokens", "max_tokens"),
     Summary: ("max_input",),
 }
 _MOST_PERCENT = 100
@@ -409,17 +409,19 @@ def recency_without_end(checked: reach.Checked) -> Iterator[Diagnostic]:
     """PC324, for a `keep_recent` of as many tokens as the context window has."""
     window = checked.policy.model.context_window
     for path, model, node in sections(checked.root):
-        if model is not KeepRecent or node.said("tokens") is None:
+        given = (key for key in ("tokens", "max_tokens") if node.said(key) is not None)
+        key = next(given, None) if model is KeepRecent else None
+        if key is None:
             continue
-        kept = amount(node.said("tokens"))
+        kept = amount(node.said(key))
         if checked.exact(kept) >= window:
             unit = "" if isinstance(kept, Share) else " tokens"
             sentence = (
                 f"`keep_recent` of {checked.shown(kept)}{unit} is not below the context "
                 f"window of {window} tokens: all that fits is recent, so nothing is taken"
             )
-            hint = "use a smaller number, such as `tokens: 10%`"
-            yield checked.warning("PC324", (*path, "tokens"), sentence, hint)
+            hint = f"use a smaller number, such as `{key}: 10%`"
+            yield checked.warning("PC324", (*path, key), sentence, hint)
 
 
 def _thresholds(checked: reach.Checked) -> Iterator[tuple[Path, Threshold]]:

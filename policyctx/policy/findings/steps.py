@@ -283,7 +283,7 @@ def _counted_types(checked: reach.Checked, step: Step) -> set[str]:
 
 def _is_less_recent(one: KeepRecent | None, other: KeepRecent | None) -> bool:
     """Does the first keep no more of the same items than the second."""
-    if one is None or other is None or one.tokens is not None:
+    if one is None or other is None or one.kept_tokens is not None:
         return False
     (shape,) = one.model_fields_set & {*KeepRecent.exactly_one}
     least, most = getattr(one, shape), getattr(other, shape)
@@ -303,7 +303,7 @@ def _recencies(checked: reach.Checked, step: Step) -> Iterator[KeepRecent]:
 
 
 def _keeps_any(keep: KeepRecent) -> bool:
-    return any((keep.items, keep.messages, keep.turns, keep.replies, keep.tokens))
+    return any(getattr(keep, shape) for shape in KeepRecent.exactly_one)
 
 
 def _is_as_low(checked: reach.Checked, earlier: Step, step: Step) -> bool:

@@ -152,7 +152,7 @@ class Match(Section):
 class KeepRecent(Section):
     """How many of the newest stay, and among whom they are counted."""
 
-    exactly_one: ClassVar = ("items", "messages", "turns", "replies", "tokens")
+    exactly_one: ClassVar = ("items", "messages", "turns", "replies", "tokens", "max_tokens")
     short_form: ClassVar = "items"
 
     items: Count | None = None
@@ -169,13 +169,21 @@ class KeepRecent(Section):
     that is counted here."""
     tokens: Amount | None = None
     """The newest items of so many tokens together stay; the one that crosses the line does."""
+    max_tokens: Amount | None = None
+    """The newest items of at most so many tokens together stay; the one that crosses the line
+    leaves."""
     per: Literal["tool", "type", "all"] = "tool"
     """Counted within each tool, each item type, or all that the step selects; for `items`,
-    `tokens`, and `turns` or `replies` of candidates."""
+    `tokens`, `max_tokens`, and `turns` or `replies` of candidates."""
     batches: Literal["whole", "split"] | None = None
     """`whole`: what belongs to parallel calls stays while one of them is recent. `split`: each
     stays or leaves by itself; for steps that leave a placeholder. Default: `split` in a step with
     `ephemeral: true`, which goes by the number of each tool, else `whole`."""
+
+    @property
+    def kept_tokens(self) -> Amount | None:
+        """The tokens that stay, None where something else is counted."""
+        return self.max_tokens if self.tokens is None else self.tokens
 
 
 Recency = Annotated[

@@ -196,7 +196,7 @@ def _in_work(world: World, name: str) -> Path:
     "the history is not compacted",
 )
 def _(policyctx_world: World, state: str) -> None:
-    """`Result.compacted` of the last event."""
+    """`Result.compacted` of the last event: whether a summary was made."""
     result = policyctx_world.outcome
     if result.compacted != (state == "compacted"):
         found = "it is" if result.compacted else f"it is not{_why_not(result)}"

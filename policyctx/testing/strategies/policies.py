@@ -36,9 +36,11 @@ _RECENT = st.one_of(
         {"turns": _COUNTS, "of": st.sampled_from(["all", "candidates"])},
         optional={"per": st.sampled_from(["tool", "type", "all"])},
     ),
-    st.fixed_dictionaries(
-        {"tokens": _AMOUNTS},
-        optional={"per": st.sampled_from(["tool", "type", "all"]), "batches": _BATCHES},
+    st.sampled_from(["tokens", "max_tokens"]).flatmap(
+        lambda shape: st.fixed_dictionaries(
+            {shape: _AMOUNTS},
+            optional={"per": st.sampled_from(["tool", "type", "all"]), "batches": _BATCHES},
+        )
     ),
 )
 _WORDINGS = _TEXTS.filter(bool) | st.fixed_dictionaries(

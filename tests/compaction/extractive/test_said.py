@@ -248,8 +248,8 @@ def test_what_user_and_agent_said_is_in_the_order_of_the_conversation() -> None:
 
 
 def test_an_answer_stands_before_a_message_that_is_only_pasted() -> None:
-    template = "## User Input\n\n```text\n\n```\n" + "Fill in the plan.\n" * 9
-    talk = (user("Mend it."), said("The spec is done."), user(template), *ran("ls", "a"))
+    fenced = "```\n" + "Fill in the plan.\n" * 9 + "```"
+    talk = (user("Mend it."), said("The spec is done."), user(fenced), *ran("ls", ""))
     lines = summary_of(*talk).split("\n")
     assert lines[2:4] == ["- Mend it.", "- [agent] The spec is done."]
     assert lines[4].startswith("- [pasted, ")
@@ -354,6 +354,33 @@ def test_what_the_agent_said_before_a_call_leaves_with_the_next_turn_unless_room
     assert "- [agent, while working] The port" in summary_of(
         user("Go."), *work, *told, max_words=2400
     )
+
+
+NOTE = "Pump {} is sealed, its valve turns again, and the test of the whole hall passes. The lid"
+NOTE += " of the next one is loose, so I look at it now."
+
+
+def worked(*numbers: int) -> list[Message]:
+    """Return notes that the agent writes before calls, a short one behind each."""
+    notes = [(NOTE.format(i), f"Let me look at {i}.") for i in numbers]
+    return [one for pair in notes for note in pair for one in (said(note), *ran("ls", "a"))]
+
+
+def test_of_work_that_goes_on_the_newest_long_notes_stay() -> None:
+    first = summary_of(user("Mend them."), *worked(*range(10)))
+    notes = [line for line in group(first, Group.AGENT) if "Pump" in line]
+    assert [line[23] for line in notes] == list("3456789")
+    assert [line for line in group(first, Group.AGENT) if "Let me" in line] == [
+        "- [while working] Let me look at 9."
+    ]
+    assert "Pump 9" in later(first, *worked(10))
+    told = [user("And?"), said("All are sealed."), user("Good."), *ran("ls", "a")]
+    assert "Pump" not in later(first, *told)
+    assert "Pump" not in summary_of(user("Mend them."), *worked(1, 2), *told)
+
+
+def test_no_note_stays_behind_an_answer() -> None:
+    assert "Pump" not in summary_of(user("Mend them."), *worked(1, 2), said("All are sealed."))
 
 
 def test_edits_since_the_last_words_are_those_after_the_users_last_message() -> None:
@@ -493,6 +520,16 @@ def test_of_a_command_the_users_input_stands_without_its_template(text: str) -> 
     assert len(found) < 6
 
 
+def test_a_template_without_an_input_is_what_the_user_wants() -> None:
+    template = "## User Input\n\n```text\n\n```\n\n## Outline\n\nRead `plan.md` of hall 4 first."
+    assert told(user(f"{template} Write `tasks.md`.")) == [
+        "- ## User Input",
+        "  ## Outline",
+        "   Read `plan.md` of hall 4 first.",
+        "   Write `tasks.md`.",
+    ]
+
+
 def test_an_order_of_one_word_between_others_is_quoted() -> None:
     assert told(user("Deploy it."), user("push."), user("Go on.")) == [
         "- Deploy it.",
@@ -563,4 +600,65 @@ def test_of_another_summary_what_was_not_done_then_is_left_out() -> None:
     assert group(later(foreign, user("Go on.")), Group.EARLIER) == [
         "- ## Constraints",
         "  Port 8081 is taken.",
+    ]
+
+
+def said_in(summary: str) -> list[str]:
+    return summary.partition(f"{Group.USER}\n")[2].partition("\n\n")[0].split("\n")
+
+
+NEWEST = [user("And now the valve of hall B."), user("The red one."), user("Is it shut?")]
+
+
+def test_settled_short_replies_stand_below_what_they_answer() -> None:
+    talk = [user("Hi"), user("Review pump 3"), said("It leaks. Shall I seal it?"), user("Yes")]
+    talk += [user("好的,继续"), said("It is sealed."), user("Run the tests"), *NEWEST, said("Yes.")]
+    lines = said_in(summary_of(*talk))
+    assert lines == [
+        "- Hi",
+        " Review pump 3",
+        "- [agent] It leaks. Shall I seal it?",
+        " [user] Yes",
+        " 好的,继续",
+        "- [agent] It is sealed.",
+        " [user] Run the tests",
+        "- And now the valve of hall B.",
+        "- The red one.",
+        "- Is it shut?",
+        "- [agent] Yes.",
+    ]
+
+
+@pytest.mark.parametrize(
+    "order", ["Don't push.", "Always ask before a push.", "不要动 legacy 目录", "Nur lesen."]
+)
+def test_a_short_order_that_binds_later_work_has_a_line_of_its_own(order: str) -> None:
+    summary = summary_of(user("Hi"), said("Shall I go on?"), user(order), *NEWEST)
+    assert f"- {order}" in said_in(summary)
+
+
+def test_the_newest_messages_of_the_user_have_lines_of_their_own() -> None:
+    talk = [said("Shall I seal it?"), user("Yes"), said("Shall I push?"), user("Yes, push")]
+    lines = said_in(summary_of(user("Seal it?"), *talk))
+    assert [line for line in lines if "user" in line] == []
+    assert lines[-1] == "- Yes, push"
+
+
+def test_short_replies_stay_where_they_are_over_compactions() -> None:
+    talk = [user("Hi"), said("Shall I seal pump 3?"), user("Yes"), user("Be quick"), *NEWEST]
+    first = summary_of(*talk, said("It is shut."))
+    assert later(first) == first
+    second = later(first, user("Then open it"), said("It is open."), user("Good"))
+    assert said_in(second) == [
+        "- Hi",
+        "- [agent] Shall I seal pump 3?",
+        " [user] Yes",
+        " Be quick",
+        " And now the valve of hall B.",
+        " The red one.",
+        "- Is it shut?",
+        "- [agent] It is shut.",
+        "- Then open it",
+        "- [agent] It is open.",
+        "- Good",
     ]

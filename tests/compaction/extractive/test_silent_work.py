@@ -42,7 +42,47 @@ def test_a_step_that_was_announced_and_done_is_seen_to_be_done() -> None:
 
 def test_what_only_shows_something_is_not_listed() -> None:
     shown = [*ran("ls src && git log --oneline", "a", "c1"), *ran("mise exec -- go version", "1")]
-    assert since(summary_of(GO, ANNOUNCED, *shown)) == []
+    summary = summary_of(GO, ANNOUNCED, *shown, *ran("bd close p-7", "Closed", "c3"))
+    assert since(summary) == ["- bd close p-7 => Closed"]
+
+
+FOUND = "12 findings\n" + "\n".join(f"pump {i}: leaks" for i in range(12))
+
+
+@pytest.mark.parametrize("command", ["rg -n leaks hall", "python3 - <<'E'\nprint(leaks)\nE"])
+def test_what_the_last_command_showed_is_quoted_until_something_else_is_done(command: str) -> None:
+    first = summary_of(GO, ANNOUNCED, *ran(command, FOUND))
+    (line,) = since(first)
+    assert line.endswith(f" => {FOUND}".replace("\n", " / "))
+    assert since(later(first)) == [line]
+    looks = [*ran("rg leaks hall", "pump 1"), *ran("rg leaks roof", "none", "c2")]
+    assert since(later(summary_of(GO, ANNOUNCED, *looks[:2]), *looks[2:])) == [
+        "- rg leaks roof => none"
+    ]
+    assert since(later(first, said("All of them leak."))) == []
+
+
+@pytest.mark.parametrize("command", ["cat hall/pump.py", "git diff --check", "ls nothing"])
+def test_a_file_or_nothing_that_the_last_command_showed_is_not_quoted(command: str) -> None:
+    shown = "import valve" if command.startswith("cat") else ""
+    assert since(summary_of(GO, ANNOUNCED, *ran(command, f"{shown}\nexit code 0"))) == []
+
+
+def test_a_run_without_a_result_leaves_the_result_of_the_run_before() -> None:
+    messages = [*ran("./bench", "9 pumps run"), call("c2", "Bash", {"command": "./bench"})]
+    assert since(summary_of(GO, ANNOUNCED, *messages)) == [
+        "- ./bench => 9 pumps run",
+        "- ./bench; result not recorded",
+    ]
+
+
+def test_two_here_documents_are_two_commands() -> None:
+    command = "python3 - <<'E'\nprint({})\nE"
+    messages = [*ran(command.format(1), "1"), *ran(command.format(2), "2", "c2")]
+    assert since(summary_of(GO, ANNOUNCED, *messages)) == [
+        "- python3 - <<E … => 1",
+        "- python3 - <<E … => 2",
+    ]
 
 
 def test_edits_of_a_file_without_a_command_between_them_are_one_line() -> None:
@@ -154,6 +194,30 @@ def test_the_exit_code_of_a_command_that_reads_the_output_is_not_that_of_the_che
     assert group(summary, Group.STEPS) == ["- make check => exit code 0"]
 
 
+STARTED = [
+    call("w1", "Workflow", {"name": "review"}),
+    results(("w1", "Workflow launched in background. Task ID: b2okyo")),
+]
+
+
+def test_work_in_the_background_that_failed_in_several_lines_is_not_shown_as_running() -> None:
+    trace = 'Workflow "review" failed: Error: no branches\n  at main (w.js:13)\n  at run (native)'
+    summary = summary_of(GO, ANNOUNCED, *STARTED, notice(trace, "failed"))
+    assert since(summary) == [f"- Workflow review => failed: {' '.join(trace.split())}"]
+
+
+def test_what_work_in_the_background_found_is_quoted() -> None:
+    found = "3 warnings: the pump leaks; the valve sticks; the lid is open." + " More." * 500
+    ended = notice('Workflow "review" completed')
+    ended["content"] = ended["content"].replace(
+        "</summary>", f"</summary>\n<result>{found}</result>"
+    )
+    line, _ = since(summary_of(GO, ANNOUNCED, *STARTED, ended, *ran("./bench", "9 runs")))
+    assert line.startswith('- Workflow review => completed: Workflow "review" completed / 3 warn')
+    assert "the lid is open." in line
+    assert len(line) < 1_000
+
+
 def test_a_poll_of_a_command_that_is_not_listed_is_not_listed() -> None:
     poll = [
         call("c1", "write_stdin", {"session_id": 87942, "chars": ""}),
@@ -187,7 +251,9 @@ def test_a_poll_after_the_last_messages_leaves_a_command_where_it_was_started() 
 
 @pytest.mark.parametrize("command", ["barn stale --help", "which barn", "pwd && barn --version"])
 def test_a_look_at_the_help_of_a_program_is_not_listed(command: str) -> None:
-    assert since(summary_of(GO, ANNOUNCED, *ran(command, "a\nb\nc"))) == []
+    look = ran(command, "a\nb\nc")
+    summary = summary_of(GO, ANNOUNCED, *look, *ran("bd close p-7", "Closed", "c2"))
+    assert since(summary) == ["- bd close p-7 => Closed"]
 
 
 def test_another_agent_that_works_in_the_background_is_listed_until_its_notice() -> None:

@@ -217,6 +217,8 @@ def test_what_takes_a_commit_back_or_adds_to_it_stands_behind_it(
         ("npm run dev -- --port 5173 &", "Local: http://localhost:9"),
         ("# Check what it imports\ngrep from a.py", "import b"),
         ("git branch -a", "* main\n  next"),
+        ("git branch -vv", "* main 1a2b3c4 Fix it"),
+        ("git -C ../hall tag; git stash list", "v1\nstash@{0}: On main: pump"),
         ("git diff --stat", " a.py | 2 +-"),
         ("gh pr view 41", "title: Mend it"),
         ("grep -rn make src", "src/a.py:3: make"),
@@ -497,6 +499,18 @@ def test_a_long_command_is_cut_inside_and_of_a_chain_only_known_lines_are_quoted
 )
 def test_a_command_that_only_asks_is_no_step(command: str) -> None:
     assert steps(summary_of(GO, *ran(command, "yes"))) == []
+
+
+@pytest.mark.parametrize("command", ["git tag -a v2 -m x", "git branch -D pump", "git stash pop"])
+def test_a_command_that_changes_branches_and_tags_is_a_step(command: str) -> None:
+    assert steps(summary_of(GO, *ran(command, "")))[0].startswith(f"- {command}")
+
+
+def test_the_heading_above_the_warnings_of_a_build_is_not_its_outcome() -> None:
+    printed = "# example.com/hall/lua\nparser.c:254:18: warning: null character"
+    assert steps(summary_of(GO, *ran("go build ./...", printed))) == [
+        "- go build ./... => no output"
+    ]
 
 
 def test_commands_behind_quoted_text_are_read() -> None:
