@@ -17,7 +17,7 @@ from policyctx.policy.schema import (
     type_in_words,
 )
 
-TITLE = "# What a policy may say"
+TITLE = "# Policy reference"
 
 INTRODUCTION = """\
 A policy is one YAML file. Every key has a default but `apiVersion`, `name`, and a step's `name` and
@@ -46,9 +46,9 @@ of each kind:
         when: {tokens: {at_least: 80%}}
 
 Below, each key has its type in brackets, and behind a semicolon its default, if it has one, or
-`required`. `policyctx schema KEY` says the same about one key in the terminal. What is wrong with a
-policy is told with a [code](diagnostics.md). An editor that reads JSON Schema completes and checks
-a policy whose first line names the file that `policyctx schema` prints:
+`required`. `policyctx schema KEY` says the same about one key in the terminal. Errors and warnings
+have a [code](diagnostics.md). An editor that reads JSON Schema completes and checks a policy whose
+first line names the file that `policyctx schema` prints:
 
     # yaml-language-server: $schema=./policy.schema.json
 
