@@ -1,9 +1,12 @@
-"""How many functions some work calls: a cost that no load of the machine changes."""
+"""How many functions and lines some work runs: costs that no load of the machine changes."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any
 
 
 def functions_called(work: Callable[[], object]) -> int:
@@ -21,3 +24,24 @@ def functions_called(work: Callable[[], object]) -> int:
     finally:
         sys.setprofile(before)
     return called
+
+
+def lines_run(work: Callable[[], object]) -> int:
+    """Return how many lines of the package the work runs, each time that it runs one."""
+    count = 0
+
+    def of_frame(frame: FrameType, *_: object) -> Callable[..., Any] | None:
+        return of_line if "policyctx" in Path(frame.f_code.co_filename).parts else None
+
+    def of_line(_: FrameType, event: str, __: object) -> Callable[..., Any]:
+        nonlocal count
+        count += event == "line"
+        return of_line
+
+    before = sys.gettrace()
+    sys.settrace(of_frame)
+    try:
+        work()
+    finally:
+        sys.settrace(before)
+    return count

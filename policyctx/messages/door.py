@@ -76,6 +76,8 @@ class Door:
         keep: Iterable[str] = (),
     ) -> None:
         self._secrets = Secrets(redact, keep) if redact else None
+        self.originals: dict[Original, None] = self._secrets.originals if self._secrets else {}
+        """What was replaced and is to be kept; what is saved has to be removed from it."""
         self._on_broken, self._shapes = on_broken, shapes
         self._given: Sequence[Message] = ()
         self._passed: Sequence[Message] = ()
@@ -204,11 +206,6 @@ class Door:
     def text(self, text: str) -> str:
         """Return a text without secrets."""
         return text if self._secrets is None else self._secrets.replaced(text)
-
-    @property
-    def originals(self) -> dict[Original, None]:
-        """What was replaced and is to be kept; what is saved has to be removed from it."""
-        return self._secrets.originals if self._secrets else {}
 
     @property
     def is_open(self) -> bool:

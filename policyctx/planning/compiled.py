@@ -22,7 +22,7 @@ from policyctx.policy.loading import loaded, validated
 from policyctx.policy.models import KeepRecent, Policy, Step
 from policyctx.policy.models.compaction import Compaction, FileSource
 from policyctx.policy.models.gates import Comparison, gates_in
-from policyctx.policy.models.rules import LineFields, ToolRule
+from policyctx.policy.models.rules import LineFields, Match, ToolRule
 from policyctx.policy.nodes import Node
 from policyctx.policy.sources import PolicyName, policy_source
 from policyctx.policy.tools import Hint, tool_hints
@@ -100,6 +100,7 @@ class OffloadPolicy:
             moment: tuple(step for step in policy.steps if step.on == moment)
             for moment in ("arrival", "model_call", "overflow")
         }
+        self._own_types: dict[tuple[str, str | None], list[tuple[str, Match]]] = {}
         self._treatments: dict[tuple[str, str, str | None], Treatment | None] = {}
         self._naming: dict[str | None, tuple[tuple[str, Wording], ...]] = {}
 
@@ -214,7 +215,12 @@ class OffloadPolicy:
         """
         if built_in is None:
             built_in = self.left_by_compaction(item) or item.kind
-        found = self.types.type_of(item, built_in)
+        key = built_in, item.tool
+        if (own := self._own_types.get(key)) is None:
+            own = self._own_types[key] = self.types.refining(*key)
+        found = built_in
+        if own:
+            found = next((name for name, match in own if lookup.is_of(match, item)), built_in)
         return item if found == item.type else item._replace(type=found)
 
     def as_before(self, item: Item, kind: str, item_type: str) -> Item:

@@ -384,13 +384,18 @@ class Conversation:
             tally = self._tallies[unit] = Tally()
         if (first := len(tally)) == self.reading.message_count:
             return tally
-        sizes = [0] * (self.reading.message_count - first)
-        for position in range(self._tallied.get(unit, 0), len(self.items)):
-            item = self.items[position]
-            if item.inside is None:
-                sizes[item.message - first] += self.size(position, unit)
-        for size in sizes:
-            tally.append(size)
+        amounts = [0] * (self.reading.message_count - first)
+        new = range(self._tallied.get(unit, 0), len(self.items))
+        outside = [i for i in new if self.items[i].inside is None]
+        as_given = [i for i in outside if i not in self.fates and not self.items[i].media]
+        own = [self.items[i] for i in as_given]
+        counted = self.facts.tokens_of(own) if unit == "tokens" else [item.chars for item in own]
+        sizes = dict(zip(as_given, counted, strict=True))
+        for i in outside:
+            size = sizes[i] if i in sizes else self.size(i, unit)
+            amounts[self.items[i].message - first] += size
+        for amount in amounts:
+            tally.append(amount)
         self._tallied[unit] = len(self.items)
         return tally
 

@@ -101,6 +101,8 @@ class KnownParts:
         self._known = ()
 
 
+# Items whose tokens are counted together.
+_TOGETHER = 256
 # A system prompt and tools, and those of another request of the session between two of them.
 _MOST_PARTS = 4
 
@@ -217,7 +219,10 @@ class Facts:
 
     def tokens_of(self, items: Sequence[Item]) -> list[int]:
         """Return what each item costs; counting them together is faster than one by one."""
-        counts = self.counter.count_many([item.counted for item in items])
+        counts: list[int] = []
+        for first in range(0, len(items), _TOGETHER):  # so that not all texts are made at once
+            some = items[first : first + _TOGETHER]
+            counts += self.counter.count_many([item.counted for item in some])
         if self.token_scale != 1:
             counts = list(map(self._scaled, counts))
         pairs = zip(counts, items, strict=True)

@@ -205,7 +205,11 @@ class Measures:
         self._outlook, self._candidates = outlook, candidates
         self._in = outlook.conversation
         self._step = candidates.step.name
-        self._ttl = self._in.policy.model.cache.seconds(outlook.facts.cache_ttl)
+
+    @property
+    def _ttl(self) -> int:
+        """The seconds that the provider's cache lives."""
+        return self._in.policy.model.cache.seconds(self._outlook.facts.cache_ttl)
 
     def verdicts(self, gates: Sequence[StepGate]) -> tuple[GateVerdict, ...]:
         """Compare every gate of the step with its limits; a step without gates has no verdicts."""

@@ -192,7 +192,8 @@ class Candidates:
             self._in.superseded.extend(self._in.fates.get)
         self._look_at_new()
         for position in self.recency.aged():
-            self._await(position, self.treatment(position))
+            if (treatment := self._treatment(position)) is not None:
+                self._await(position, treatment)
         if self.step.select.superseded:
             self._look_at_superseded()
         if not self._waiting:

@@ -59,18 +59,16 @@ class TypeTable:
         """Return the type, then the types that it refines, the nearest first."""
         return lineage(item_type, self._items)
 
-    def type_of(self, item: Item, built_in: str) -> str:
-        """Return the first of the policy's own types that the item matches, else `built_in`."""
-        for name, match in self._refinements.get(built_in, ()):
-            if _matches(match, item):
-                return name
-        return built_in
+    def refining(self, built_in: str, tool: str | None) -> list[tuple[str, Match]]:
+        """Return the policy's own types of a built-in type that items of a tool may have."""
+        found = self._refinements.get(built_in, ())
+        return [one for one in found if one[1].tool is None or matches(tool, one[1].tool)]
 
 
-def _matches(match: Match, item: Item) -> bool:
+def is_of(match: Match, item: Item) -> bool:
+    """Return whether an item of a tool that matches is of the policy's own type."""
     return (
-        (match.tool is None or matches(item.tool, match.tool))
-        and (match.role is None or item.role == match.role)
+        (match.role is None or item.role == match.role)
         and (match.error is None or item.error == match.error)
         and (match.media_type is None or matches(item.media_type, (match.media_type,)))
         and (match.text is None or _has(match.text, item.text))

@@ -275,7 +275,7 @@ def _first_by_ranks(texts: Sequence[str], tokenizer: str, library: Measured) -> 
         )
     if by_ranks is None:
         return library(texts, tokenizer)
-    counts = [by_ranks.tokens(text) for text in texts]
+    counts = list(map(by_ranks.tokens, texts))
     if None not in counts:
         return cast("list[int]", counts)
     found = iter(library([t for t, n in zip(texts, counts, strict=True) if n is None], tokenizer))

@@ -34,7 +34,6 @@ from policyctx.planning.decisions import Decision
 from policyctx.turns.known_list import KnownList
 from policyctx.turns.request import Request
 from policyctx.turns.result import Result
-from policyctx.turns.sources import position_of
 
 _HOUR = 3600
 # The kinds of items that may have no marker, and those that may have one without any text.
@@ -125,7 +124,7 @@ class Placing:
             marked = known.with_markers(message, ttls.get(message, {}))
             if marked is None or marked is known.left[message]:
                 continue
-            if (at := position_of(known.sources, message)) is not None:
+            if (at := known.place(message)) is not None:
                 new = new or list(messages)
                 new[at] = marked
         return new or messages

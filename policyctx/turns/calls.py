@@ -187,7 +187,7 @@ class Calls:
             known = self._knowledge.list_alone(messages, memory, changed=changed)
         else:
             known = self._knowledge.list_of(messages, memory, changed=changed)
-        is_settled = not known.forgets and memory.settle(messages)
+        is_settled = not known.forgets and memory.settle(len(messages))
         warnings = yield from self._notices.of_root(known, memory)
         facts = self._knowledge.facts(memory, request)
         planned = known.planner.plan(facts, moments=moments, comes_back=known.comes_back)
@@ -267,6 +267,8 @@ class Calls:
         `on_failure: raise`.
         """
         found = self._knowledge.door.originals
+        if not found:
+            return
         new = [one for one in found if one not in memory.originals]
         if new:
             records = ({"record": "redacted", **one._asdict()} for one in new)
@@ -299,10 +301,10 @@ class Calls:
             known, result = yield from self._compact(
                 known, result, replacing, messages, memory, request=request
             )
-        else:
+        elif memory.replaces:
             sources = memory.replacements.sources_of(result.source_ranges)
             result = replace(result, source_ranges=sources)
-        if result.plan.to_save or result.compaction:
+        if (result.plan.new and result.plan.to_save) or result.compaction:
             yield from self._notices.find_root(() if self._knowledge.keeps_state else result.files)
         return known, replace(result, system=request.system, tools=request.tools)
 

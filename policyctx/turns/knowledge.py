@@ -201,8 +201,10 @@ class Knowledge:
         if changed:
             memory.replacements.forget()
         messages = messages if type(messages) is list else listed(messages)
-        seen, known = memory.replacements.seen(messages, memory.ledger, self.policy), memory.known
-        is_own = seen is not messages and memory.replacements.is_anew
+        seen, known, is_own = messages, memory.known, False
+        if memory.replaces:
+            seen = memory.replacements.seen(messages, memory.ledger, self.policy)
+            is_own = seen is not messages and memory.replacements.is_anew
         if known is None or changed or is_own or not known.continue_with(seen):
             return self._read_anew(seen, memory, is_own=is_own)
         return known

@@ -25,7 +25,7 @@ from policyctx.planning.ledger import ItemKey, LedgerEntry
 from policyctx.planning.plan import Plan
 from policyctx.planning.planner import Planner
 from policyctx.store.content import Content, Origin
-from policyctx.turns.sources import Sources, are_alike, differences, moved
+from policyctx.turns.sources import Sources, are_alike, differences, moved, position_of
 
 
 class _Made(NamedTuple):
@@ -84,6 +84,9 @@ class KnownList:
     def continue_with(self, messages: Sequence[Message]) -> bool:
         """Read the messages if they begin with this list, and return whether they do.
 
+        If all are equal and the last one is the same object, the list has only grown: the objects
+        that are known are returned again. Otherwise those of `messages` are.
+
         They may begin with it as it was given or as it was returned. Messages are equal if they are
         the same object or have equal values but for their `cache_control` markers; an SDK's message
         object equals the dict that was saved of it. A returned list from which messages were
@@ -93,16 +96,19 @@ class KnownList:
         known = len(self.given)
         if self._is_outdated or len(messages) < known or self._is_output(messages):
             return False
-        beginning = list(islice(messages, known))
+        beginning = messages[:known] if type(messages) is list else [*islice(messages, known)]
         for comes_back in (self.comes_back, not self.comes_back):
             other = self.left if comes_back else self.given
             if comes_back and not self._edited:
                 continue
-            if (differing := differences(beginning, other, self._shapes)) is not None:
+            has_grown = known and beginning[-1] is other[-1] and beginning == other
+            differing = [] if has_grown else differences(beginning, other, self._shapes)
+            if differing is not None:
                 if self._reads_otherwise(messages[known:]):
                     return False
                 self.comes_back = comes_back
-                self._take(beginning, differing)
+                if not has_grown:
+                    self._take(beginning, differing)
                 self._changed_since = set()
                 if comes_back:
                     self._given_at = self.conversation.checkpoint()
@@ -144,6 +150,10 @@ class KnownList:
     def sources(self) -> Sources:
         """The positions of the messages that were not removed."""
         return self.conversation.staying.sources
+
+    def place(self, message: int) -> int | None:
+        """Return the place of a message in the list that is returned, None if it was removed."""
+        return message if self._first_removed is None else position_of(self.sources, message)
 
     @property
     def edited_positions(self) -> AbstractSet[int]:

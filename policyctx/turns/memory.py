@@ -327,6 +327,11 @@ class Memory:
         """Whether anything was decided, so that there is something to remember."""
         return bool(self.ledger.entries or self.replacements.made)
 
+    @property
+    def replaces(self) -> bool:
+        """Whether lists are read with what `replacements` puts in them."""
+        return bool(self.replacements.made or self.ledger.dropped_calls)
+
     def returned(
         self, known: KnownList, given: Sequence[Message], output: Sequence[Message]
     ) -> None:
@@ -375,12 +380,12 @@ class Memory:
         self.sent = Sent(conversation, facts, tokens)
         self.calls += 1
 
-    def settle(self, messages: Sequence[Message]) -> bool:
-        """Add up the call whose reply this list has, if its usage was not observed.
+    def settle(self, count: int) -> bool:
+        """Add up the call whose reply a list of so many messages has, if no usage was observed.
 
         Returns whether there is one. A list of the same length is the same request again.
         """
-        if self.sent is None or not self.lists or len(messages) == self.lists[0][1]:
+        if self.sent is None or not self.lists or count == self.lists[0][1]:
             return False
         self.tallied.observe(self.sent, None, 0.0)
         self.sent = None

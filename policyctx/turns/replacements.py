@@ -166,8 +166,6 @@ class Replacements:
         Of a list that continues the last one, only the new messages are visited, and those in which
         a marker has moved.
         """
-        if not (self.made or ledger.dropped_calls):
-            return messages
         known = len(self._given)
         is_cut = len(messages) < known or (self._is_open and len(messages) > known)
         given = list(messages)

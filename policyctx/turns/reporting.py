@@ -61,15 +61,26 @@ class Reporting:
         self._session_id, self._policy = session_id, policy
 
     def turn(self, operation: str, turn: Turn[Result]) -> Turn[Result]:
-        """Run a turn that decides, and report it."""
-        telemetry = _telemetry()
+        """Return a turn that decides, reported where somebody listens."""
+        telemetry, log = _telemetry(), _log_for(_INFO)
+        if telemetry is None and log is None:
+            return turn
+        return self._reported(operation, turn, telemetry, log)
+
+    def _reported(
+        self,
+        operation: str,
+        turn: Turn[Result],
+        telemetry: Telemetry | None,
+        log: Logger | None,
+    ) -> Turn[Result]:
         if telemetry is None:
             result = yield from turn
         else:
             with telemetry.turn(operation, self._session_id, self._policy) as span:
                 result = yield from turn
                 span.end(result, step_reports(result.plan))
-        if (log := _log_for(_INFO)) is not None:
+        if log is not None:
             self._log(log, result)
         return result
 
