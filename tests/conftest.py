@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import gc
+import importlib
 import os
 import signal
 from collections.abc import Generator
+from contextlib import suppress
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -32,6 +34,23 @@ settings.register_profile(
 )
 settings.register_profile("long", max_examples=10_000, deadline=None, suppress_health_check=SLOW)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+def pytest_collection(session: pytest.Session) -> None:
+    """Import the tests of whole folders from the end in the second of two workers.
+
+    Both collect the same files at the same time. So each compiles one half of them, not both all.
+    """
+    if os.environ.get("PYTEST_XDIST_WORKER") != "gw1":
+        return
+    root = session.config.rootpath
+    for folder in map(root.joinpath, session.config.args):
+        # A conftest.py says which modules have their assertions rewritten.
+        for name in ("conftest.py", "test_*.py"):
+            for file in sorted(folder.rglob(name), reverse=True):
+                # What the collection leaves out may not be importable; it reports all others.
+                with suppress(Exception, pytest.skip.Exception):
+                    importlib.import_module(".".join(file.relative_to(root).with_suffix("").parts))
 
 
 def pytest_collection_finish() -> None:

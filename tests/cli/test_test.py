@@ -88,28 +88,10 @@ def test_the_steps_are_listed_with_those_of_the_conftest(folder: Path) -> None:
     assert listed[-1]["defined_in"].endswith("conftest.py:2")
 
 
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        (["idle"], "DURATION pass[es]"),
-        (["Failed", "result"], "PIECES"),
-        (["the", "agent", "was", "idle"], "DURATION pass[es]"),
-        (["idling", "for", "10", "minutes"], "DURATION pass[es]"),
-        (["results", "that", "failed"], "PIECES"),
-        (["no-such-word"], None),
-    ],
-)
-def test_steps_are_found_by_words_of_their_text_meaning_or_example(
-    words: list[str], sentence: str | None, folder: Path
-) -> None:
-    run = policyctx("test", "--steps", "--json", *words, cwd=folder)
+def test_the_words_of_a_step_are_arguments(folder: Path) -> None:
+    run = policyctx("test", "--steps", "--json", "results", "that", "failed", cwd=folder)
     assert run.returncode == 0
-    found = json.loads(run.stdout)
-    assert len(found) < 20
-    assert (sentence in [one["sentence"] for one in found]) == bool(found)
-    for one in found:
-        text = f"{one['type']} {one['sentence']} {one['meaning']} {one['examples']}".lower()
-        assert all(word in text for word in ("idle", "fail", "result") if word in " ".join(words))
+    assert "PIECES" in [one["sentence"] for one in json.loads(run.stdout)]
 
 
 def test_a_word_that_no_step_has_is_said(folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -17,6 +18,8 @@ from policyctx.resources import shipped_folder
 from policyctx.testing.collecting import library
 from policyctx.testing.step_definitions import StepSentence
 from tests.cli.running import policyctx
+
+pytest_plugins = ["pytester"]
 
 if TYPE_CHECKING:
     from pytest_bdd.parser import Feature, Step
@@ -145,3 +148,28 @@ def test_every_example_is_matched_by_its_own_sentence_alone() -> None:
                 if other.type == definition.type and StepSentence(other.sentence).is_matching(step)
             }
             assert matching == {definition.sentence}, step
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("idle", "DURATION pass[es]"),
+        ("Failed result", "PIECES"),
+        ("the agent was idle", "DURATION pass[es]"),
+        ("idling for 10 minutes", "DURATION pass[es]"),
+        ("results that failed", "PIECES"),
+        ("no-such-word", None),
+    ],
+)
+def test_steps_are_found_by_words_of_their_text_meaning_or_example(
+    words: str, sentence: str | None, pytester: pytest.Pytester
+) -> None:
+    options = ("-qq", "--policyctx-steps=json", f"--policyctx-steps-with={words}")
+    run = pytester.runpytest_inprocess(*options)
+    assert run.ret == 0
+    found = json.loads(run.stdout.str())
+    assert len(found) < 20
+    assert (sentence in [one["sentence"] for one in found]) == bool(found)
+    for one in found:
+        text = f"{one['type']} {one['sentence']} {one['meaning']} {one['examples']}".lower()
+        assert all(word in text for word in ("idle", "fail", "result") if word in words)
