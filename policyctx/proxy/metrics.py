@@ -82,7 +82,7 @@ def metrics(counts: Counts, *, sessions: int, reloads: int, stopped: int = 0) ->
     families: dict[str, tuple[str, float | Iterable[Sample]]] = {
         "sessions": ("Sessions in memory.", sessions),
         "sessions_stopped": (
-            "Of these, sessions whose last write to the store failed: nothing more leaves their lists.",
+            "Of these, sessions whose last write to the store failed: nothing leaves their lists.",
             stopped,
         ),
         "failed_writes_total": (
