@@ -2,10 +2,11 @@
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import Future
 from contextvars import copy_context
 from dataclasses import dataclass, replace
+from queue import SimpleQueue
 from threading import Lock, Thread
 from typing import Protocol, TypeAlias, cast, runtime_checkable
 
@@ -204,21 +205,57 @@ class Called:
         return self.value
 
 
+class Worker:
+    """A thread that calls functions one after another; nobody waits for it when the process ends.
+
+    It starts with the first call, and ends after the last one when it is closed.
+    """
+
+    def __init__(self) -> None:
+        self._calls: SimpleQueue[Callable[[], None] | None] | None = None
+
+    def call(self, function: Callable[[], object]) -> Future[Called]:
+        """Return what will come of a call of the function."""
+        future: Future[Called] = Future()
+        future.set_running_or_notify_cancel()  # from now on it cannot be cancelled under the thread
+        context = copy_context()
+
+        def run() -> None:
+            try:
+                outcome = Called(context.run(function))
+            except BaseException as error:  # noqa: BLE001 - raised again where it is waited for
+                outcome = Called(error=error)
+            future.set_result(outcome)
+
+        if self._calls is None:
+            self._calls = SimpleQueue()
+            calls = iter(self._calls.get, None)
+            Thread(
+                target=_run_each, args=(calls,), name="policyctx-compaction", daemon=True
+            ).start()
+        self._calls.put(run)
+        return future
+
+    def close(self) -> None:
+        """Let the thread end."""
+        if self._calls is not None:
+            self._calls.put(None)
+            self._calls = None
+
+
+def _run_each(calls: Iterator[Callable[[], None] | None]) -> None:
+    for run in calls:
+        if run is not None:
+            run()
+
+
 def started(function: Callable[[], object]) -> Future[Called]:
-    """Call a function in a thread that nobody waits for when the process ends."""
-    future: Future[Called] = Future()
-    future.set_running_or_notify_cancel()  # from now on it cannot be cancelled under the thread
-    context = copy_context()
-
-    def run() -> None:
-        try:
-            outcome = Called(context.run(function))
-        except BaseException as error:  # noqa: BLE001 - raised again where it is waited for
-            outcome = Called(error=error)
-        future.set_result(outcome)
-
-    Thread(target=run, name="policyctx-compaction", daemon=True).start()
-    return future
+    """Call a function in a thread of its own."""
+    worker = Worker()
+    try:
+        return worker.call(function)
+    finally:
+        worker.close()
 
 
 def _in_own_loop(awaitable: Awaitable[object], seconds: float) -> object:

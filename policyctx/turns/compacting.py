@@ -15,7 +15,7 @@ from typing import Literal, cast
 from policyctx.compaction import assembly
 from policyctx.compaction.file_access import accesses, unknown_readers
 from policyctx.compaction.restoration import FileReader, Restoration, RestoredFile, WorkingFiles
-from policyctx.compaction.summarizers import Summarizer, started
+from policyctx.compaction.summarizers import Summarizer, Worker
 from policyctx.definitions.items import Author, Item, Message
 from policyctx.definitions.names import NONE
 from policyctx.errors import StoreError, UnrestorableFileError
@@ -81,11 +81,19 @@ _FILES_SHARE, _LEAST_SECONDS = 1 / 6, 2.0
 
 
 class _InTime:
-    """Reads files in at most so many seconds for all; a call that takes longer is left behind."""
+    """Reads files in one thread, in at most so many seconds for all of them.
+
+    A call that takes longer is left behind, and nothing is called after it.
+    """
 
     def __init__(self, reader: FileReader, seconds: float) -> None:
         self._reader, self._seconds = reader, seconds
         self._ends: float | None = None
+        self._worker = Worker()
+
+    def close(self) -> None:
+        """Let the thread end."""
+        self._worker.close()
 
     def resolve(self, path: str, work_dir: str) -> str:
         """Return the path of the reader; raises `UnrestorableFileError` without time."""
@@ -100,7 +108,7 @@ class _InTime:
             self._ends = monotonic() + self._seconds
         left = self._ends - monotonic()
         try:
-            outcome = started(function).result(left) if left > 0 else None
+            outcome = self._worker.call(function).result(left) if left > 0 else None
         except TimeoutError:
             outcome = None
         if outcome is None:
@@ -170,7 +178,8 @@ class Compacting:
         self._store, self._model = settings.store, settings.model
         self._settings = replacing.settings
         seconds = max(_LEAST_SECONDS, self._settings.summary.total_timeout.seconds * _FILES_SHARE)
-        self._reader: FileReader = _InTime(WorkingFiles() if reader is None else reader, seconds)
+        self._in_time = _InTime(WorkingFiles() if reader is None else reader, seconds)
+        self._reader: FileReader = self._in_time
         if not door.is_open:
             self._reader = _WithoutSecrets(self._reader, door)
         self._summarizer = summarizer
@@ -208,7 +217,10 @@ class Compacting:
                 )
         # The files are read first, so that the summary need not repeat what they show.
         files = self._files()
-        restoration = self._fitting((yield from files.ask()))
+        try:
+            restoration = self._fitting((yield from files.ask()))
+        finally:
+            self._in_time.close()
         summarised = yield from self._summarising(restoration).run()
         if summarised.text is None:
             too_large = summarised.too_large

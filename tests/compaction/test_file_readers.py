@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from pathlib import Path
-from threading import Event
+from threading import Event, Thread, current_thread
 from typing import Any
 
 import pytest
@@ -273,3 +273,41 @@ def test_files_that_are_not_read_in_time_are_skipped(
     late = "is not restored: the files were not read within 2 s"
     skipped = [path for path in paths if f"{path!r} {late}" in "".join(result.warnings)]
     assert skipped == (paths[:2] if hangs_at == "read" else paths)
+
+
+class NotingReader:
+    """Reads every file, and notes the thread of each call, some of which fail."""
+
+    def __init__(self) -> None:
+        self.threads: list[Thread] = []
+
+    def resolve(self, path: str, work_dir: str) -> str:
+        self.threads.append(current_thread())
+        return f"{work_dir}/{path}"
+
+    def read(self, resolved: str, most_bytes: int) -> str:
+        self.threads.append(current_thread())
+        if "lost" in resolved:
+            raise OSError(resolved)
+        return "PORT = 8081\n"[:most_bytes]
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_all_files_of_a_compaction_are_read_in_one_thread_that_ends(
+    work_dir: Path, *, is_async: bool
+) -> None:
+    """A connection that a reader opens may serve its own thread only, as one of SQLite does."""
+    reader = NotingReader()
+    messages = [user("Move the port.")]
+    for i, path in enumerate(["older.py", "lost.py", "newest.py"]):
+        messages += [call(f"r{i}", "read_file", {"path": path}), results((f"r{i}", "PORT = 1\n"))]
+    given: dict[str, Any] = {"threshold": 1, "output_dir": work_dir, "file_reader": reader}
+    if is_async:
+        result = asyncio.run(compact_messages_async([*messages, SAID], **given))
+    else:
+        result = compact_messages([*messages, SAID], **given)
+    assert result.compacted
+    assert len(reader.threads) == 6
+    [thread] = set(reader.threads)
+    thread.join(10)
+    assert not thread.is_alive()
