@@ -26,7 +26,13 @@ from benchmarks.presets import (
 from policyctx.cli.output import percent, signed_dollars
 from policyctx.replay.running import SUMMARISE_ONLY
 
-PAGES = ("README.md", "README.zh.md", "docs/presets.md", "benchmarks/README.md")
+PAGES = (
+    "README.md",
+    "README.zh.md",
+    "docs/index.md",
+    "docs/presets.md",
+    "benchmarks/README.md",
+)
 _TABLE = re.compile(r"(<!-- figures: (\w+) -->\n.*\n.*\n)[^<]*(?=<!-- end of figures -->)")
 _SENTENCE = re.compile(r"On [\d,]+ recordings \(.*? needed again\.", re.DOTALL)
 _CLIENTS = ("Claude Code", "Codex", "Pi", OTHERS)
@@ -50,6 +56,12 @@ def clients() -> Cells:
             _share(LEFT_OUT, client),
             f"{found.dearer:,}",
         )
+
+
+def costs() -> Cells:
+    """Yield what `clients` says of the cost, for a page that has room for no more."""
+    for client, sessions, _, cost, net, *_ in clients():
+        yield client, sessions, cost, net
 
 
 def presets() -> Cells:
@@ -85,6 +97,7 @@ def settings() -> Cells:
 
 _TABLES: Mapping[str, Callable[[], Cells]] = {
     "clients": clients,
+    "costs": costs,
     "presets": presets,
     "settings": settings,
 }

@@ -16,9 +16,9 @@ _INTRODUCTION = """\
 
 <!-- Written by scripts/docs from policyctx/testing/steps. -->
 
-What a [feature](testing.md) may say; `policyctx test --steps` adds the steps of your
-`conftest.py`. Capitals stand for a value, `[words]` may be left out, and one of `(these|words)` is
-said. A step may end with a colon. Examples leave out the keyword."""
+What a [feature](testing.md) may say; `policyctx test --steps` has more examples, and the steps of
+your `conftest.py`. Capitals stand for a value, `[words]` may be left out, and one of
+`(these|words)` is said. A step may end with a colon. Examples leave out the keyword."""
 
 _SECTIONS: dict[tuple[StepType, ...], str] = {
     ("given",): "Given",
@@ -64,12 +64,13 @@ def _entry(definition: Definition) -> Iterator[str]:
     sentence = readable(definition.sentence)
     yield from ("", f"### `{sentence}`", "")
     yield from textwrap.wrap(definition.meaning, 99)
-    lines = [line for example in definition.examples for line in example.split("\n")]
     # Of a sentence without alternatives an example says no more than the table of values.
-    if re.search(r"[|\[]|PIECES|ITEMS", sentence.replace("[s]", "")) or len(lines) > len(
-        definition.examples
-    ):
-        yield from ("", *(f"    {line}" for line in lines))
+    has_choice = bool(re.search(r"[|\[]|PIECES|ITEMS", sentence.replace("[s]", "")))
+    single = [one for one in definition.examples if has_choice and "\n" not in one]
+    shown = {*single[:1], max(single, key=len, default="")}
+    examples = [one for one in definition.examples if one in shown or "\n" in one]
+    if examples:
+        yield from ("", *(f"    {line}" for one in examples for line in one.split("\n")))
 
 
 def _values() -> Iterator[str]:

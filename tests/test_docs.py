@@ -62,6 +62,15 @@ def test_every_link_has_a_target(path: Path) -> None:
     assert [link for link in local if not (path.parent / link).exists()] == []
 
 
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_picture_is_closed(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    pictures = re.findall(
+        r"<picture>(?:(?!\n\n).)*?<img\s[^>]*\balt=\"[^\"]+\"[^>]*>\s*</picture>", text, re.DOTALL
+    )
+    assert len(pictures) == text.count("<picture>")
+
+
 @pytest.mark.slow
 def test_the_policy_and_the_feature_of_the_page_on_testing_pass(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
