@@ -121,7 +121,7 @@ class Events:
 def _forget(
     builder: RecordingBuilder, forgotten: Iterable[Message], summary: object, place: int | None
 ) -> None:
-    """Begin anew without some messages; a summary, if there is one, stands at a place.
+    """Begin anew without some messages, and with a summary at a place, if there is one.
 
     By default that is the place of the first of these messages.
     """
