@@ -22,11 +22,6 @@ def usage(fields: object) -> Usage | None:
         return None
 
 
-def usage_of_all(prompt: int, read: int, written: int, output: int) -> Usage:
-    """Return the usage of a prompt that counts what was read from the cache and written to it."""
-    return Usage(max(0, prompt - read - written), read, written, output)
-
-
 def function_call(call_id: object, name: object, arguments: object) -> Record:
     """Return a call in the form of the chat API, whose arguments are JSON text."""
     function = {"name": word(name), "arguments": as_text(arguments)}

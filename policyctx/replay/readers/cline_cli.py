@@ -8,12 +8,13 @@ from collections.abc import Iterator
 
 from policyctx.definitions.items import Message, written_by
 from policyctx.messages.json_text import compact_json
-from policyctx.replay.readers.building import RecordingBuilder, usage_of_all
+from policyctx.replay.readers.building import RecordingBuilder
 from policyctx.replay.readers.chat import miss_unknown
 from policyctx.replay.readers.home import Home
 from policyctx.replay.readers.source import Source
 from policyctx.replay.readers.values import Record, counts, mapping, number, objects, seconds, word
 from policyctx.replay.recording import Recording
+from policyctx.tokens.usage import Usage
 
 FORMAT = "cline-cli"
 HOMES = (
@@ -73,7 +74,7 @@ class _Session:
             head, tail = self.builder.context[:1], self.builder.context[1:]
             self.builder.begin_anew([*head, *tail[1 - len(self._newest) :]], why="compaction")
         self._bill = prompt or self._bill
-        bill = usage_of_all(prompt, read, written, output) if prompt else None
+        bill = Usage.of_whole(prompt, read, written, output) if prompt else None
         at = seconds(record.get("ts"))
         self.builder.called(bill, word(model.get("id")) or None, at, self._system)
 

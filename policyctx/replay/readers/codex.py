@@ -9,6 +9,7 @@ as a message of the user's role that the program wrote.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from policyctx.definitions.items import Authored, Message, PlainValue, written_by
 from policyctx.messages.json_text import compact_json
@@ -142,9 +143,7 @@ class _Rollout:
         names = "input_tokens", "cached_input_tokens", "cache_write_input_tokens", "output_tokens"
         prompt, cached, written, output = counts(last, *names)
         if prompt:
-            cached = min(prompt, cached)
-            written = min(prompt - cached, written)
-            bill = Usage(prompt - cached - written, cached, written, output, tier=self._tier)
+            bill = replace(Usage.of_whole(prompt, cached, written, output), tier=self._tier)
             if self._call is not None:
                 self.builder.bill(self._call, bill)
             elif self._bills_first or not self.builder.calls:

@@ -19,7 +19,6 @@ from policyctx.replay.readers.building import (
     thinking,
     tool_message,
     usage,
-    usage_of_all,
 )
 from policyctx.replay.readers.home import Home
 from policyctx.replay.readers.source import Source
@@ -134,7 +133,7 @@ def _usage(fields: Record) -> Usage | None:
 
 def _summed(fields: Record) -> Usage:
     names = "inputTokens", "cacheReadTokens", "cacheWriteTokens", "outputTokens"
-    return usage_of_all(*counts(fields, *names))
+    return Usage.of_whole(*counts(fields, *names))
 
 
 def _reply(fields: Record) -> Record:

@@ -55,8 +55,8 @@ def with_cached(fields: object, *names: str) -> Usage | None:
     A fourth is of a total, which tells whether the output is without what was thought.
     """
     prompt, cached, output, *total = counts(fields, *names)
-    cached, output = min(prompt, cached), max(output, sum(total) - prompt)
-    return Usage(prompt - cached, cached, output=output) if prompt else None
+    output = max(output, sum(total) - prompt)
+    return Usage.of_whole(prompt, cached, 0, output) if prompt else None
 
 
 def blocks_of(content: object) -> list[Record]:

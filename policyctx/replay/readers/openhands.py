@@ -14,13 +14,7 @@ from collections.abc import Iterable, Iterator
 
 from policyctx.definitions.items import Message, written_by
 from policyctx.messages.json_text import compact_json
-from policyctx.replay.readers.building import (
-    RecordingBuilder,
-    function_call,
-    tool_message,
-    usage,
-    usage_of_all,
-)
+from policyctx.replay.readers.building import RecordingBuilder, function_call, tool_message, usage
 from policyctx.replay.readers.source import Source
 from policyctx.replay.readers.values import Record, counts, mapping, number, objects, seconds, word
 from policyctx.replay.recording import Recording
@@ -127,7 +121,7 @@ class Events:
 def _forget(
     builder: RecordingBuilder, forgotten: Iterable[Message], summary: object, place: int | None
 ) -> None:
-    """Begin anew without some messages; a summary, if there is one, stands at a place.
+    """Begin anew without some messages, and with a summary at a place, if there is one.
 
     By default that is the place of the first of these messages.
     """
@@ -338,7 +332,8 @@ def _resolver_events(history: object, builder: RecordingBuilder) -> list[Record]
 def _usage(fields: Record) -> Usage:
     """Return the usage of a response, whose prompt holds what was cached."""
     names = "prompt_tokens", "cache_read_tokens", "cache_write_tokens", "completion_tokens"
-    return usage_of_all(*counts(fields, *names))
+    whole, read, written, output = counts(fields, *names)
+    return Usage.of_whole(max(whole, read + written), read, written, output)
 
 
 class _BareEvents:

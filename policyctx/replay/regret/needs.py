@@ -142,7 +142,7 @@ class Citations:
 
     def _options(self, command: str, call: int) -> Iterator[Cited]:
         """Yield the options of a program that only its help shows, which the call did not have."""
-        said = set(_OPTION.findall(command)) if self._helps else set()
+        said = dict.fromkeys(_OPTION.findall(command) if self._helps else ())
         for position, program in self._helps.items() if said else ():
             part, text = self._part, self._texts.shown(position)
             if position >= part.had(call) or part.absence(position, call) is None:

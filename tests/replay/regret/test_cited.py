@@ -303,6 +303,13 @@ def test_an_option_that_only_the_removed_help_of_its_program_showed() -> None:
     assert needed(HELP, OTHER, use) == [("--freshness",)]
 
 
+def test_options_are_shown_in_the_order_of_the_command() -> None:
+    options = "--stale", "--json", "--freshness"
+    shown = {"command": "ledgerctl settle --help"}, "\n  ".join(["Usage:", *options, WORDS])
+    use = {"command": f"ledgerctl settle {' '.join(options)}"}, "done"
+    assert needed(shown, OTHER, use) == [options]
+
+
 @pytest.mark.parametrize(
     "command", ["othertool --freshness any", "ledgerctl settle --stale", "echo freshness"]
 )
