@@ -359,14 +359,7 @@ _PATH_PARTS = re.compile(r"[/\\:#@?&=]+")
 # A test is named after what it tests.
 _TEST = re.compile(r"(?i)(?:^|[._-])(?:unit)?(?:tests?|spec)(?=$|[._-])")
 _EXTENSION = re.compile(r"(?<=\w)\.[A-Za-z][A-Za-z0-9]{0,4}$")
-_AMOUNT = re.compile(r"\d[\d,]*(?:\.\d+)?")
 _WHOLE = re.compile(r"\b\d{1,6}\b")
-_DATE = re.compile(r"(\d{4})[-/](\d{1,2})[-/](\d{1,2})")
-_MONTHS = (
-    "January", "February", "March", "April", "May", "June", "July", "August", "September",
-    "October", "November", "December",
-)  # fmt: skip
-_SCHEMES = frozenset({"http", "https", "file"})
 # A phrase of so many words is known where the call was sent all of it but a word at an end.
 _WORDS = 4
 # Shorter strings stand within others by chance.
@@ -392,15 +385,12 @@ class SentText:
     def has(self, one: Distinct, call: int) -> bool:
         """Whether a call was sent a string in another form, or the parts that it is made of."""
         text = one.text
-        if _AMOUNT.fullmatch(text) or _DATE.fullmatch(text):
-            forms = set(_notations(text))
-            return any(stands_in(form, said) for said in self._said(call) for form in forms)
         bare = _bare(text)
         if len(bare) >= _SURE_CHARS and self._is_sent(bare, call):
             return True
         if " " in text:
             return any(self._is_sent(_bare(rest), call) for rest in _but_a_word(text))
-        return self._has_scheme(text, call) and self._can_be_joined(text, call)
+        return self._can_be_joined(text, call)
 
     def has_line(self, file: str, number: int, call: int) -> bool:
         """Whether something that a call was sent about a file has a line's number.
@@ -430,13 +420,6 @@ class SentText:
                     return True
         return False
 
-    def _has_scheme(self, text: str, call: int) -> bool:
-        """Whether a call was sent how an address begins, as `artifact://`; some everybody knows."""
-        scheme, found, _ = text.partition("://")
-        if not found or scheme in _SCHEMES:
-            return True
-        return any(scheme + found in said for said in self._said(call))
-
     def _can_be_joined(self, text: str, call: int) -> bool:
         parts = [part for part in _PATH_PARTS.split(text) if part.strip(".~")]
         if len(parts) <= 1:
@@ -462,9 +445,6 @@ class SentText:
                 yield said + self._bare_at(TextPlace(asked))
             else:
                 yield said
-
-    def _said(self, call: int) -> Iterator[str]:
-        return map(self._texts.at, self._to(call)[0])
 
     def _to(self, call: int) -> tuple[Sequence[TextPlace], Sequence[bytes]]:
         """Return what a call was sent, and each of these texts bare; calls are asked in order."""
@@ -500,28 +480,3 @@ def _but_a_word(text: str) -> Iterator[str]:
     for word, rest in ((said[0], said[1:]), (said[-1], said[:-1])):
         if not any(map(str.isdigit, word)) and len(rest) >= _WORDS:
             yield " ".join(rest)
-
-
-def _notations(text: str) -> Sequence[str]:
-    """Return a number or a date as it may be written."""
-    if (date := _DATE.fullmatch(text)) is not None:
-        year, month, day = map(int, date.groups())
-        if not 1 <= month <= len(_MONTHS):
-            return [text]
-        name = _MONTHS[month - 1]
-        return [
-            text, f"{year}-{month:02}-{day:02}", f"{year}/{month:02}/{day:02}",
-            f"{year}{month:02}{day:02}", f"{month}/{day}/{year}", f"{month:02}/{day:02}/{year}",
-            f"{name} {day}", f"{name[:3]} {day}", f"{day} {name}", f"{name} {day:02}",
-            f"{month:02}-{day:02}", f"{month}/{day}",
-        ]  # fmt: skip
-    plain = text.replace(",", "")
-    whole, _, decimals = plain.partition(".")
-    short = decimals.rstrip("0")
-    grouped = f"{int(whole):,}"
-    return [
-        f"{one}{end}"
-        for one in (whole, grouped)
-        for end in {f".{decimals}" if decimals else "", f".{short}" if short else ""}
-        | ({".0", ".00", ""} if not short else {f".{short:0<2}"})
-    ]

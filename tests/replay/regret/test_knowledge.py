@@ -24,31 +24,12 @@ def is_regretted(*, held: str, visible: str, said: str) -> bool:
         ("tests/core/test_tax_rates.py", "the tests of core/tax_rates.py"),
         ("reconcile_the_old_ledger", "what does reconcileTheOldLedger do"),
         ("ReconcileTheOldLedger", "please reconcile-the-old-ledger"),
-        ("38,451.20", "it costs 38451.2"),
-        ("1250000.50", "it costs 1,250,000.5"),
-        ("2031-11-17", "on November 17 of 2031"),
-        ("2031-11-17", "on 11/17/2031"),
         ("ledger.py:26413", "line 26413 of ledger.py"),
     ],
 )
 def test_what_can_be_derived_from_visible_text_is_no_need(said: str, visible: str) -> None:
     assert not is_regretted(held=said, visible=visible, said=f"I take {said}.")
     assert is_regretted(held=said, visible="the task", said=f"I take {said}.")
-
-
-@pytest.mark.parametrize(
-    ("visible", "known"),
-    [
-        ("archive of the job voucher-flatten-ledger", False),
-        ("archive://other and the job voucher-flatten-ledger", True),
-    ],
-)
-def test_an_address_is_joined_from_parts_only_if_its_scheme_was_sent(
-    visible: str, known: bool
-) -> None:
-    address = "archive://voucher-flatten-ledger/archive"
-    said = f"I open {address}."
-    assert is_regretted(held=address, visible=visible, said=said) is not known
 
 
 RULE = "summary: the harbour office reopens any sealed container"
