@@ -221,12 +221,14 @@ class Item(NamedTuple):
     @property
     def text(self) -> str:
         """The text that offloading saves."""
-        return _made(self.texts)
+        texts = self.texts
+        return texts if type(texts) is str else _made(texts)
 
     @property
     def counted(self) -> str:
         """The text whose tokens are billed."""
-        return _made(self.counted_texts)
+        texts = self.counted_texts
+        return texts if type(texts) is str else _made(texts)
 
     @property
     def input(self) -> dict[str, Any]:

@@ -102,7 +102,7 @@ class OffloadPolicy:
         }
         self._own_types: dict[tuple[str, str | None], list[tuple[str, Match]]] = {}
         self._treatments: dict[tuple[str, str, str | None], Treatment | None] = {}
-        self._naming: dict[str | None, tuple[tuple[str, Wording], ...]] = {}
+        self._naming: dict[tuple[str | None, bool], tuple[tuple[str, Wording], ...]] = {}
 
     @classmethod
     def load(
@@ -395,26 +395,29 @@ class OffloadPolicy:
         """Return the placeholder's wording for such an item, whether or not the step selects it."""
         return self._wording(step, self._levels(item_type, tool))
 
-    def wordings_naming_files(self, tool: str | None) -> Sequence[tuple[str, Wording]]:
-        """Return what may be left of items of this tool, or of none, each with an item type.
+    def wordings_naming_files(
+        self, tool: str | None, *, of_calls: bool
+    ) -> Sequence[tuple[str, Wording]]:
+        """Return what may be left of calls or other items of this tool, each with an item type.
 
         Where the type is not part of a file's path, alike wordings of several types are one.
         """
-        if (known := self._naming.get(tool)) is not None:
+        if (known := self._naming.get((tool, of_calls))) is not None:
             return known
         has_type = any("item_type" in part.fields for part in self.path_parts)
-        found: dict[tuple[bool, str, str], tuple[str, Wording]] = {}
+        found: dict[tuple[str, str], tuple[str, Wording]] = {}
         for step in (step for step in self.policy.steps if step.saves):
             for name in (*BUILT_IN_TYPES, *self.items):
-                is_call = self.types.lineage(name)[-1] == "tool_call"
-                with_result = is_call and step.select.with_input is not None
+                if of_calls != (self.types.lineage(name)[-1] == "tool_call"):
+                    continue
+                with_result = of_calls and step.select.with_input is not None
                 if with_result or self.treatment(step, name, tool) is not None:
                     left = self.wording(step, name, tool)
-                    key = is_call, name if has_type else "", left.shown.text
+                    key = name if has_type else "", left.shown.text
                     if left.names_file:
                         found.setdefault(key, (name, left))
-        self._naming[tool] = tuple(found.values())
-        return self._naming[tool]
+        self._naming[tool, of_calls] = tuple(found.values())
+        return self._naming[tool, of_calls]
 
     def _looked_up(self, step: Step, item_type: str, tool: str | None) -> Treatment | None:
         select, inputs = step.select, step.select.with_input

@@ -612,10 +612,9 @@ def _named_paths(item: Item, policy: OffloadPolicy, facts: Facts) -> Iterator[st
     if type(item.texts) is tuple and len(item.texts) > 1:
         return
     is_call = item.kind == "tool_call"
-    for item_type, wording in policy.wordings_naming_files(item.tool):
+    for item_type, wording in policy.wordings_naming_files(item.tool, of_calls=is_call):
         start = wording.template.pieces[0]
-        may_be = compact_json(start)[1:-1] in item.text if is_call else item.text.startswith(start)
-        if may_be and is_call == (policy.types.lineage(item_type)[-1] == "tool_call"):
+        if compact_json(start)[1:-1] in item.text if is_call else item.text.startswith(start):
             typed = item._replace(type=item_type)
             path = own_path(typed, policy, facts)
             file = File(path, f"{facts.root}/{path}")

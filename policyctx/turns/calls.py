@@ -210,8 +210,9 @@ class Calls:
         warnings = (*warnings, *self._notices.fullness(known, result.plan))
         warnings = (*warnings, *self._notices.in_vain(result.plan))
         warnings = (*warnings, *self._notices.lone_answers(known, memory))
-        warnings = (*warnings, *self._news_of(entered))
-        result = _traced(result, entered)
+        if entered.faults:
+            warnings = (*warnings, *self._news_of(entered))
+            result = _traced(result, entered)
         if known.forgets:
             return (yield from self._with_warnings(result, warnings, memory))
         memory.returned(known, given, result.messages)

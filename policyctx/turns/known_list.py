@@ -84,9 +84,6 @@ class KnownList:
     def continue_with(self, messages: Sequence[Message]) -> bool:
         """Read the messages if they begin with this list, and return whether they do.
 
-        If all are equal and the last one is the same object, the list has only grown: the objects
-        that are known are returned again. Otherwise those of `messages` are.
-
         They may begin with it as it was given or as it was returned. Messages are equal if they are
         the same object or have equal values but for their `cache_control` markers; an SDK's message
         object equals the dict that was saved of it. A returned list from which messages were
@@ -101,14 +98,11 @@ class KnownList:
             other = self.left if comes_back else self.given
             if comes_back and not self._edited:
                 continue
-            has_grown = known and beginning[-1] is other[-1] and beginning == other
-            differing = [] if has_grown else differences(beginning, other, self._shapes)
-            if differing is not None:
+            if (differing := differences(beginning, other, self._shapes)) is not None:
                 if self._reads_otherwise(messages[known:]):
                     return False
                 self.comes_back = comes_back
-                if not has_grown:
-                    self._take(beginning, differing)
+                self._take(beginning, differing)
                 self._changed_since = set()
                 if comes_back:
                     self._given_at = self.conversation.checkpoint()
@@ -195,14 +189,12 @@ class KnownList:
         """
         given, left = beginning, cast("list[Message | None]", beginning[:])
         new = {}
+        for message in self._edited.intersection(differing):
+            given_now = self.conversation.reading.shaped(message, beginning[message])
+            new[message] = markers_of(given_now.message)
+        known, other = (self.given, given) if self.comes_back else (self.left, left)
         for message in self._edited:
-            if message in differing:
-                given_now = self.conversation.reading.shaped(message, beginning[message])
-                new[message] = markers_of(given_now.message)
-            if self.comes_back:
-                given[message] = self.given[message]
-            else:
-                left[message] = self.left[message]
+            other[message] = known[message]
         for message, markers in new.items():
             places = self._places_left(message, self.conversation.fates)
             if self.comes_back:

@@ -143,6 +143,8 @@ class Tallied:
         conversation, facts = sent.conversation, sent.facts
         if conversation is not self._conversation:
             self._conversation, self._changes, self._freed, self._sum = conversation, 0, {}, 0
+        if len(conversation.history) == self._changes:
+            return self.compacted + self._sum
         changed = {position for position, _ in conversation.history[self._changes :]}
         self._changes = len(conversation.history)
         inner = {i for position in changed for i in conversation.inside(position)}

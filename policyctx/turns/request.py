@@ -40,7 +40,7 @@ class Request:
     @property
     def beside(self) -> tuple[object, ...]:
         """The parts that count towards the size of the request beside its messages."""
-        return tuple(part for part in (self.system, self.tools) if part)
+        return tuple(filter(None, (self.system, self.tools)))
 
     def over(self, known: Request) -> Request:
         """Return the request with what it does not say as it is known of the session."""
