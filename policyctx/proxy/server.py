@@ -260,8 +260,9 @@ class Proxy:
 
     def _refusal(self, error: Exception) -> RefusedError:
         """Return the answer to a request that was not forwarded."""
-        if isinstance(error, HttpProcessingError):  # in its body; the connection says it to the log
+        if isinstance(error, HttpProcessingError):  # in its body
             text = f"the request cannot be read: {wrong_with(error)}"
+            _log.warning(text)
             error = RefusedError(error.code, "invalid_request_error", text)
         if isinstance(error, RefusedError):
             return error
