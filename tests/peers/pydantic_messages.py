@@ -60,8 +60,14 @@ def plain(messages: Sequence[Any]) -> list[Plain]:
             if isinstance(part, ToolReturnPart):
                 found.append(("tool", (("result", part.tool_call_id, str(part.content)),)))
             else:
-                found.append(("user", (("text", str(part.content)),)))
+                found.append(("user", _texts(part.content)))
     return found
+
+
+def _texts(content: Any) -> tuple[tuple[str, str], ...]:
+    """Return the texts of a part; the harness keeps what a user wrote as a list of them."""
+    items = [content] if isinstance(content, str) else content
+    return tuple(("text", item if isinstance(item, str) else item.content) for item in items)
 
 
 def _block(part: Any) -> tuple[str, ...]:

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart, UserPromptPart
+from pydantic_ai.models.function import FunctionModel
 from pydantic_ai_harness.compaction import (
     ClampOversizedMessages,
     ClearToolResults,
@@ -50,6 +52,18 @@ def clamped(most: int = 900, head: int = 200, tail: int = 200) -> dict[str, str]
 
 def summarising(most: int = 40, kept: int = 10) -> InAgent:
     return InAgent(SummarizingCompaction(model=SUMMARISER, max_messages=most, keep_messages=kept))
+
+
+def keeping_users(chars: int) -> InAgent:
+    return InAgent(
+        SummarizingCompaction(
+            model=SUMMARISER,
+            max_messages=40,
+            keep_messages=10,
+            keep_user_messages=True,
+            keep_user_messages_max_chars=chars,
+        )
+    )
 
 
 def window(most: int = 40, kept: int = 10) -> InAgent:
@@ -119,6 +133,18 @@ SETTINGS = [
         lambda kept: summarising(kept=kept),
         lambda kept: {"over: 60": "over: 40", "{messages: 20}": f"{{messages: {kept}}}"},
         (4, 7, 16),
+    ),
+    *settings(
+        SUMMARISING,
+        "keep_user_messages_max_chars",
+        keeping_users,
+        # The nearest that a policy has; the message that stays is one of the ten.
+        lambda _: {
+            "over: 60": "over: 40",
+            "keep_first: 1": "keep_newest_user_message: true",
+            "{messages: 20}": "{messages: 9}",
+        },
+        (200, 2_000, 20_000),
     ),
     *settings(
         WINDOW,
@@ -234,6 +260,69 @@ def test_a_summary_is_equal_where_the_number_of_messages_is_even(
     )
     assert found.edited > found.calls / 2
     assert found.different == different, found.first
+
+
+def test_pins_hold_each_text_of_the_user_that_the_harness_keeps(tmp_path: Path) -> None:
+    policy = changed(
+        f"peers/{SUMMARISING}",
+        {
+            "over: 60": "over: 40",
+            "{messages: 20}": "{messages: 10}",
+            "compaction:\n": "items: {user_message: {pin: true}}\n\ncompaction:\n"
+            "  summary: {must_shrink_to: false, max_words: 100000}\n",
+            "keep_first: 1": "keep_first: 0",
+        },
+    )
+    kept = 0
+    for number, conversation in enumerate(conversations(("claude-code",))):
+        harness = keeping_users(20_000)
+        ours = Ours(
+            policy,
+            tmp_path / str(number),
+            shape=PydanticAIShape(),
+            summarizer=lambda request: "\n\n".join((SUMMARY, *request.pinned)),
+        )
+        for start, end in conversation.calls():
+            new = pydantic_messages.written(conversation.messages[start:end])
+            texts = [text for text in users(harness.sent(list(new))) if SUMMARY not in text]
+            held = "\n".join(users(ours.sent(list(new))))
+            assert [text for text in texts if text.removesuffix("[...]") not in held] == []
+            kept += SUMMARY in held and bool(texts)
+    assert kept > 100
+
+
+def users(messages: list[Any]) -> list[str]:
+    plain = pydantic_messages.plain(messages)
+    return [part[1] for role, parts in plain if role == "user" for part in parts]
+
+
+def test_a_tail_that_gives_way_to_messages_of_the_user_is_not_summarised() -> None:
+    asked: list[str] = []
+
+    def summarised(messages: list[Any], _: object) -> ModelResponse:
+        asked.append(str(messages))
+        return ModelResponse([TextPart(SUMMARY)])
+
+    harness = InAgent(
+        SummarizingCompaction(
+            model=FunctionModel(summarised),
+            max_messages=10,
+            keep_messages=4,
+            keep_user_messages=True,
+        )
+    )
+    said = [
+        one
+        for number in range(6)
+        for one in (
+            ModelRequest([UserPromptPart(f"question {number}")]),
+            ModelResponse([TextPart(f"answer {number}")]),
+        )
+    ]
+    sent = str(harness.sent(said[:-1]))
+    words = [f"{kind} {number}" for number in range(6) for kind in ("question", "answer")]
+    lost = [word for word in words[:-1] if word not in asked[0] and word not in sent]
+    assert lost == ["answer 3", "question 4", "answer 4"]
 
 
 def test_a_window_keeps_the_newest_message_of_the_user(tmp_path: Path) -> None:
