@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Literal, TypeAlias
 
 DEFAULT = "[Content offloaded]\nPath: {path}"
@@ -40,7 +39,6 @@ _FOLDER = "file"
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/]*)(/.*)?", re.DOTALL)
 
 
-@lru_cache(maxsize=256)  # a session has few tools
 def recall_tool(name: str | None) -> str | None:
     """Return which of the two tools has this name, with or without a prefix; None for another."""
     if name is None or not name.endswith("_offloaded"):

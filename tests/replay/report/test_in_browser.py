@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select, WebDriverWait
@@ -112,6 +113,13 @@ def pick(page: WebDriver, name: str) -> None:
     choice.select_by_visible_text(text)
 
 
+def wait_for_title(page: WebDriver, title: str) -> None:
+    """Wait until the page has a title; while it is drawn anew, the old one goes."""
+    WebDriverWait(page, 5, ignored_exceptions=[StaleElementReferenceException]).until(
+        lambda _: page.find_element(By.CSS_SELECTOR, "main h2").text == title, f"no title {title!r}"
+    )
+
+
 def part(page: WebDriver, title: str) -> WebElement:
     return page.find_element(By.XPATH, f"//section[h2[.='{title}']]")
 
@@ -134,10 +142,10 @@ def test_all_sessions_are_shown_first_and_each_can_be_picked(page: WebDriver) ->
     names = column(page, "Sessions", 1)
     assert [name[: len(TAKING)] for name in names] == [LONG[:9], SHORT[:9], TAKING]
     part(page, "Sessions").find_element(By.XPATH, f".//button[.='{SHORT}']").click()
-    assert page.find_element(By.CSS_SELECTOR, "main h2").text == SHORT
+    wait_for_title(page, SHORT)
     assert Select(page.find_element(By.ID, "session")).first_selected_option.text.startswith(SHORT)
     pick(page, "All")
-    assert page.find_element(By.CSS_SELECTOR, "main h2").text == "All sessions"
+    wait_for_title(page, "All sessions")
 
 
 def test_the_charts_are_drawn_and_stand_in_words_and_tables_too(page: WebDriver) -> None:
@@ -206,7 +214,7 @@ def test_the_message_of_a_kept_item_shows_the_reason(page: WebDriver) -> None:
     pick(page, "All")
     Select(part(page, "Decisions").find_element(By.TAG_NAME, "select")).select_by_index(2)
     part(page, "Decisions").find_element(By.CSS_SELECTOR, "td button").click()
-    assert page.find_element(By.CSS_SELECTOR, "main h2").text == LONG
+    wait_for_title(page, LONG)
     [opened] = part(page, "Messages").find_elements(By.CSS_SELECTOR, "details[open]")
     WebDriverWait(page, 5).until(lambda _: opened.find_elements(By.TAG_NAME, "pre"))
     why = "Kept at call 31, by step retire: recent: 2nd newest of Read, 2 kept"
@@ -495,7 +503,7 @@ def test_what_each_compaction_lost_is_a_row_of_its_session(
     ]
     assert part(browser, LOST).find_elements(By.TAG_NAME, "details") == []
     part(browser, LOST).find_element(By.CSS_SELECTOR, "td button").click()
-    assert browser.find_element(By.CSS_SELECTOR, "main h2").text == "lossy.jsonl"
+    wait_for_title(browser, "lossy.jsonl")
     assert browser.get_log("browser") == []  # type: ignore[no-untyped-call]
 
 
