@@ -71,7 +71,8 @@ def gathered(
 ) -> Contents:
     """Return what a history holds, with what the agent said before its calls if `working`.
 
-    Without `is_stepped` no commands are gathered, which takes half of the time. Raises `MessagesError` if it is not a list of messages.
+    Without `is_stepped` no commands are gathered, which takes half of the time. Raises
+    `MessagesError` if it is not a list of messages.
     """
     reading = Reading(history.shapes)
     reading.extend(history.messages)
