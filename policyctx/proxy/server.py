@@ -317,6 +317,8 @@ class Proxy:
         if base.endswith("/v1") and path.startswith("/v1/"):
             path = path.removeprefix("/v1")
         if api is None:
+            if request.method == "POST":
+                self._turning.warn_of_unread(f"to {plain_path}")
             return await self._counted(request, Outgoing(base + path, None), upstream)
         self._look_at_peer(request)
         with RoomShare(self._room) as share:

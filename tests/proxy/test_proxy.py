@@ -19,7 +19,7 @@ import pytest
 import zstandard
 from aiohttp import web
 
-from tests.conversations import session_of
+from tests.conversations import session_of, user
 from tests.proxy.running import OFFLOADS_OLD, Running, Upstream, post, posted, proxy, upstream
 
 pytestmark = pytest.mark.slow
@@ -202,6 +202,41 @@ def test_a_list_that_is_not_the_whole_history_is_left_alone(
     raw = json.dumps(body).encode()
     posted(running.url + path, raw, x_claude_code_session_id=name)
     assert api.seen[0].raw == raw
+
+
+REDACTING = """\
+apiVersion: policyctx/v1
+name: careful
+redact: {ticket: 'tkt_[0-9]{8}'}
+steps: [{name: s, do: clear, when: {tokens: {over: 100000}}}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/responses", {"input": "use tkt_12345678"}),
+        ("/v1/responses", {"input": [user("tkt_12345678")], "previous_response_id": "r1"}),
+        ("/v1/responses/compact", {"input": [user("tkt_12345678")]}),
+        ("/v1/embeddings", {"input": "tkt_12345678"}),
+        ("/v1/messages", {"messages": [user("tkt_12345678")], "seed": 2**70}),
+        ("/v1/messages", {"messages": [{"role": "critic", "content": "tkt_12345678"}]}),
+    ],
+)
+def test_the_log_warns_of_a_request_that_is_not_redacted(
+    tmp_path: Path, api: Upstream, path: str, body: Any
+) -> None:
+    read = {"messages": [user("tkt_12345678")]}
+    with proxy(tmp_path, api.url, policy=REDACTING) as running:
+        posted(running.url + "/v1/messages", read)
+        assert b"tkt_" not in api.seen[-1].raw
+        assert "redacted" not in running.log.read_text()
+        posted(running.url + path, body)
+        assert b"tkt_" in api.seen[-1].raw
+        lines = running.log.read_text().splitlines()
+    [line] = [one for one in lines if "sent unchanged" in one]
+    assert "WARNING" in line
+    assert line.endswith("; nothing in it is redacted")
 
 
 def test_other_fields_and_blocks_of_the_server_keep_their_bytes(
