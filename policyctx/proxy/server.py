@@ -193,7 +193,8 @@ class Proxy:
             app,
             handle_signals=False,
             handler_cancellation=True,
-            shutdown_timeout=limits.stopping_seconds,
+            # aiohttp waits for it twice: until a request ends, and until its handler has gone.
+            shutdown_timeout=limits.stopping_seconds / 2,
         )
         keep_header_bytes()
         self._forwarder = Forwarder(limits)

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import aiohttp
@@ -577,6 +578,24 @@ def test_a_stopped_proxy_ends_well_and_keeps_its_secrets(api: Upstream, tmp_path
     files = [path for path in (tmp_path / "root").rglob("*") if path.is_file()]
     assert any(path.read_text(errors="replace") == TEXTS[0] for path in files)
     assert all(b"the-secret-key" not in path.read_bytes() for path in files)
+
+
+def test_a_request_without_an_answer_has_five_seconds_when_the_proxy_is_stopped(
+    api: Upstream, tmp_path: Path
+) -> None:
+    arrived = Event()
+
+    async def never(request: web.Request) -> web.StreamResponse:
+        arrived.set()
+        await asyncio.sleep(60)
+        return web.json_response({})
+
+    api.answer = never
+    with proxy(tmp_path, api.url) as running:
+        with socket.create_connection(("127.0.0.1", int(running.url.rpartition(":")[2]))) as client:
+            client.sendall(b"GET /v1/models HTTP/1.1\r\nhost: x\r\n\r\n")
+            assert arrived.wait(20)
+            assert running.stop(9.5) == 0  # twice five seconds would be more
 
 
 def test_a_dry_run_changes_nothing(api: Upstream, tmp_path: Path) -> None:
