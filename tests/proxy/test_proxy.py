@@ -585,17 +585,17 @@ def test_a_request_without_an_answer_has_five_seconds_when_the_proxy_is_stopped(
 ) -> None:
     arrived = Event()
 
-    async def never(request: web.Request) -> web.StreamResponse:
+    async def never(_: web.Request) -> web.StreamResponse:
         arrived.set()
         await asyncio.sleep(60)
         return web.json_response({})
 
     api.answer = never
-    with proxy(tmp_path, api.url) as running:
-        with socket.create_connection(("127.0.0.1", int(running.url.rpartition(":")[2]))) as client:
-            client.sendall(b"GET /v1/models HTTP/1.1\r\nhost: x\r\n\r\n")
-            assert arrived.wait(20)
-            assert running.stop(9.5) == 0  # twice five seconds would be more
+    with proxy(tmp_path, api.url) as running, socket.socket() as client:
+        client.connect(("127.0.0.1", int(running.url.rpartition(":")[2])))
+        client.sendall(b"GET /v1/models HTTP/1.1\r\nhost: x\r\n\r\n")
+        assert arrived.wait(20)
+        assert running.stop(9.5) == 0  # twice five seconds would be more
 
 
 def test_a_dry_run_changes_nothing(api: Upstream, tmp_path: Path) -> None:
