@@ -283,7 +283,7 @@ def steps_of(
 def results_of(
     earlier: Iterable[Quote], calls: Sequence[Call], files: Sequence[FileState]
 ) -> tuple[Quote, ...]:
-    """Return the newest results that are no step, each with its call, none before a change."""
+    """Return the newest results of other calls, each with its call, none before a change."""
     changed = max((one.message for one in files if one.is_changed), default=-1)
     found: dict[str, Quote] = {}
     for call in reversed(calls):
@@ -437,8 +437,8 @@ _NOT_MADE = re.compile(r"failed|exit code [1-9]")
 def _outcome(call: Call, command: str, *, is_whole: bool = False) -> str:
     """Return words of a result: its exit code, errors, the lines that tell the outcome.
 
-    Without such a line the last ones are quoted, if only one command was run. `is_whole` is for a
-    result that is told by all of its lines.
+    Without such a line the last ones are quoted, if only one command was run. `is_whole` quotes all
+    lines of a result.
     """
     if call.result is None:
         return _NO_RESULT
