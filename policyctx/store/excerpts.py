@@ -72,7 +72,8 @@ def read_offloaded(
         name, text = _found(store, path, before)
     except (StoreError, CorruptContentError) as error:
         return _error(str(error))
-    return _page(_shown(name, before), text, first, min(count, MOST_LINES), start)
+    shown = name if name.startswith("/") else before + name
+    return _page(shown, text, first, min(count, MOST_LINES), start)
 
 
 def search_offloaded(
@@ -168,11 +169,6 @@ def _found(store: ReadableStore, path: str, before: str) -> tuple[str, str]:
     return entry.path, store.read(entry.path)
 
 
-def _shown(path: str, before: str) -> str:
-    """Return a path below the root of a store as it is shown."""
-    return path if path.startswith("/") else before + path
-
-
 def _unknown(store: ContextFileSystem, path: str, before: str) -> str:
     wanted = before + path
     shown = wanted if len(wanted) <= _SHOWN_CHARS else f"{wanted[:_SHOWN_CHARS]}…"
@@ -181,7 +177,8 @@ def _unknown(store: ContextFileSystem, path: str, before: str) -> str:
         return f"no offloaded content {shown!r}: nothing is offloaded yet"
     file = path.rpartition("/")[2]
     known = store.find(file.rpartition(".")[0] or file)  # the id of an item, with an ending
-    near = known.path if known else _nearest(_below(store, path), entries[-_MOST_NAMES:])
+    below = path.removeprefix(f"{store.root}/")
+    near = known.path if known else _nearest(below, entries[-_MOST_NAMES:])
     is_there = near is not None and _is_readable(store, near)
     likely = f"did you mean {before + (near or '')!r}? " if is_there else ""
     return f"no offloaded content {shown!r}; {likely}{SEARCH_TOOL} finds contents by their text"
@@ -198,10 +195,6 @@ def _is_readable(store: ContextFileSystem, path: str) -> bool:
 def root_of(store: ReadableStore) -> str:
     """Return what makes the paths of a store absolute; empty for one without a root."""
     return f"{store.root}/" if isinstance(store, ContextFileSystem) else ""
-
-
-def _below(store: ContextFileSystem, path: str) -> str:
-    return path.removeprefix(f"{store.root}/")
 
 
 def _nearest(path: str, entries: tuple[IndexEntry, ...]) -> str | None:

@@ -28,7 +28,7 @@ from policyctx.store.content import Content, Origin, Saved
 from policyctx.store.files import Format
 from policyctx.store.index import Index, IndexEntry
 from policyctx.store.journal import JOURNAL, Event, StateFolder, events, session_ids, state_folders
-from policyctx.store.local.backend import LocalBackend
+from policyctx.store.local.backend import LocalBackend, release_kept
 from policyctx.store.read import (
     ContentReader,
     FoundLine,
@@ -469,7 +469,7 @@ class ContextFileSystem:
                 self._remote.close()
             for folder in (self.root, self._spill_to):
                 if isinstance(folder, Path):
-                    LocalBackend.release(folder)
+                    release_kept(folder)
 
     def _complete(self) -> None:
         """Write what is kept back, the index, and what waits to be uploaded."""

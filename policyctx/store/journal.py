@@ -437,15 +437,6 @@ def newest_first(backend: Backend, folder: str, kind: str) -> Iterator[Any]:
         at = content.rfind(start, 0, at)
 
 
-def newest_format(backend: Backend, folder: str) -> Format | None:
-    """Return the format of the content that was saved last by the journal in a folder."""
-    found = (one for one in newest_first(backend, folder, "saved") if isinstance(one, dict))
-    newest = next(found, None)
-    if newest is None:
-        return None
-    return "envelope" if newest.get("format") == "envelope" else "text"
-
-
 def all_indexes(backend: Backend) -> Iterator[Index]:
     """Yield what the journal of each session in this root says."""
     for folder in state_folders(backend):

@@ -25,7 +25,6 @@ from policyctx.store.journal import (
     JOURNAL,
     StateFolder,
     newest_first,
-    newest_format,
     session_of,
     state_folders,
 )
@@ -154,8 +153,9 @@ def newest_record(root: Path, session: str, kind: str) -> dict[str, Any] | None:
 def _newest_format(backend: Backend, folder: str) -> Format:
     """Return the format of a session's newest content; without any, by the snapshot's place."""
     with suppress(OSError):  # damaged; the session repairs it when it is opened
-        if (found := newest_format(backend, folder)) is not None:
-            return found
+        saved = newest_first(backend, folder, "saved")
+        if newest := next((one for one in saved if isinstance(one, dict)), None):
+            return "envelope" if newest.get("format") == "envelope" else "text"
     with suppress(FileNotFoundError):
         if folder == STATE_FOLDER and backend.status(INDEX).is_file:
             return "envelope"

@@ -33,7 +33,7 @@ from policyctx.store.files import (
     is_packed,
     is_rest,
     is_stored,
-    origin_in,
+    opened_envelope,
     pieces,
     sha256_in,
     stored_bytes,
@@ -371,8 +371,6 @@ def harm_of(backend: Backend, entry: IndexEntry) -> Harm | None:
 
 # Written beside the contents where the root is in a repository.
 _NO_CONTENT = ".gitignore"
-# By the default layout, the first folder is the item's type and the second its tool.
-_WITH_TYPE, _WITH_TOOL = 2, 3
 
 
 def adopted_entries(
@@ -388,8 +386,9 @@ def adopted_entries(
     for path in stray_files(backend, index, but=but):
         try:
             raw = stored_bytes(backend, path)
-            text = text_of(raw, form)
-            origin = origin_in(raw, form) or origin_by(path)
+            is_enveloped = form == "envelope"
+            text, origin = opened_envelope(raw) if is_enveloped else (decoded(raw), None)
+            origin = origin or origin_by(path)
             saved_at = stored_status(backend, path)[0].modified
         except (OSError, ValueError):
             continue  # not a content of this store, or removed meanwhile
@@ -418,7 +417,8 @@ def stray_files(backend: Backend, index: Index, *, but: Iterable[str]) -> Iterat
     for other in all_indexes(backend):
         known |= {entry.path for entry in other}
     try:
-        found = sorted({_plain(path) for path in backend.files(without=frozenset({STATE_FOLDER}))})
+        paths = backend.files(without=frozenset({STATE_FOLDER}))
+        found = sorted({path.removesuffix(PACKED) for path in paths})
     except FileNotFoundError:
         return
     for path in found:
@@ -426,10 +426,6 @@ def stray_files(backend: Backend, index: Index, *, but: Iterable[str]) -> Iterat
             continue
         if path != INDEX or not is_snapshot(backend, path):  # it may be another session's
             yield path
-
-
-def _plain(path: str) -> str:
-    return path.removesuffix(PACKED)
 
 
 def is_named_after(path: str, key: str) -> bool:
@@ -441,26 +437,19 @@ def is_named_after(path: str, key: str) -> bool:
 
 def _recorded_origin(record: Mapping[str, JSON], otherwise: Origin) -> Origin:
     """Return the origin that a record states, completed by another origin."""
-    names = ("item_id", "item_type", "tool_use_id", "tool")
-    values = [record.get(name) for name in names]
-    item_id, item_type, tool_use_id, tool = (v if isinstance(v, str) else None for v in values)
+    said = {name: value for name, value in record.items() if isinstance(value, str) and value}
     return replace(
         otherwise,
-        item_id=item_id or otherwise.item_id,
-        item_type=item_type or otherwise.item_type,
-        tool_use_id=tool_use_id or otherwise.tool_use_id,
-        tool_name=tool or otherwise.tool_name,
+        item_id=said.get("item_id", otherwise.item_id),
+        item_type=said.get("item_type", otherwise.item_type),
+        tool_use_id=said.get("tool_use_id", otherwise.tool_use_id),
+        tool_name=said.get("tool", otherwise.tool_name),
     )
 
 
 def origin_by(path: str) -> Origin:
     """Return the origin that the path of a file shows, by the default layout."""
     *folders, name = path.split("/")
-    stem = name.rpartition(".")[0] or name
-    item_id = decoded(unquote_to_bytes(stem))
-    return Origin(
-        item_id,
-        item_type=folders[0] if len(folders) + 1 >= _WITH_TYPE else "unknown",
-        tool_use_id=item_id if len(folders) + 1 >= _WITH_TOOL else None,
-        tool_name=folders[1] if len(folders) + 1 >= _WITH_TOOL else None,
-    )
+    item_id = decoded(unquote_to_bytes(name.rpartition(".")[0] or name))
+    item_type, tool = folders[0] if folders else "unknown", folders[1] if folders[1:] else None
+    return Origin(item_id, item_type, tool_use_id=tool and item_id, tool_name=tool)

@@ -14,8 +14,16 @@ from typing import Literal, TypeAlias
 from policyctx.errors import StoreError
 from policyctx.paths import marked, numbered
 from policyctx.store.backend import Backend, WriteBatch
-from policyctx.store.content import PACKED, Content, Saved, is_inside, sha256_of
-from policyctx.store.files import Format, Prepared, prepare, sha256_in, stored_bytes, text_of
+from policyctx.store.content import Content, Saved, is_inside, sha256_of
+from policyctx.store.files import (
+    Format,
+    Prepared,
+    prepare,
+    sha256_in,
+    stored_bytes,
+    stored_status,
+    text_of,
+)
 from policyctx.store.index import GRACE_S, Index, IndexEntry
 from policyctx.store.state import State
 
@@ -397,12 +405,10 @@ class PathAllocator:
         if _has_other_blocks(self._index.of(path, one.item_id), one):
             return "another"
         try:
-            found = self._backend.status(path)
+            found, is_packed = stored_status(self._backend, path)
         except FileNotFoundError:
-            try:
-                self._backend.status(path + PACKED)
-            except FileNotFoundError:
-                return "nothing"
+            return "nothing"
+        if is_packed:
             return "itself packed" if self._holds(path, one) else "another"
         return "itself" if found.is_file and self._holds(path, one, found.size) else "another"
 

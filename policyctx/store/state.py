@@ -91,7 +91,7 @@ class State:
 
         Damage stays for the session that goes on, which reports it.
         """
-        if self._position is None or self.notices or self._is_only_read:
+        if backend.is_remote or self._position is None or self.notices or self._is_only_read:
             return
         with suppress(OSError, StoreError):
             if self._snapshots.lags(backend):
@@ -236,7 +236,8 @@ class State:
             left = self.left_by_dead(backend)
             settled = dict.fromkeys(dead, ())
             self.append(backend, entries=left, in_flight=settled, flush=bool(left))
-        remove_dead_locks(backend, self.folder)
+        if not backend.is_remote:
+            remove_dead_locks(backend, self.folder)
 
     def remember(
         self, backend: Backend, records: Sequence[dict[str, JSON]], *, flush: bool

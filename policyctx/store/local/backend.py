@@ -158,7 +158,7 @@ def _keep(root: str, folders: OpenFolders) -> None:
 
 
 def release_kept(root: Path) -> None:
-    """Close the folders of a root that stay open between calls; a later call opens them again."""
+    """Close the folders of a root that stay open between calls, so that it can be unmounted."""
     _close(_kept.pop(str(root), None))
 
 
@@ -428,11 +428,6 @@ class LocalBackend:
 
     def __exit__(self, *_: object) -> None:
         self._tree.close()
-
-    @staticmethod
-    def release(root: Path) -> None:
-        """Close what stays open between calls, so that the file system can be unmounted."""
-        release_kept(root)
 
     @property
     def root(self) -> Path:
