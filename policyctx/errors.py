@@ -561,6 +561,11 @@ def _escape(code: int) -> str:
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"  # noqa: PLR2004 - four digits
 
 
+def counted(number: int, word: str) -> str:
+    """Return a number with its word, such as `1 file` and `1,204 files`."""
+    return f"{number:,} {word}{'' if number == 1 else 's'}"
+
+
 def present(value: T | None) -> T:
     """Return a value that the caller knows to be there."""
     assert value is not None  # noqa: S101 - what `present` is for

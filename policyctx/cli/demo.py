@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.progress import track
 
 import policyctx
-from policyctx.cli.output import Json, console, json_text, print_json, saving, table
+from policyctx.cli.output import Grid, Json, console, json_text, print_json, saving
 from policyctx.cli.plans import decision_report
 from policyctx.definitions.items import Message
 from policyctx.errors import StoreError
@@ -323,7 +323,6 @@ def _write(path: Path, messages: list[Message]) -> None:
 
 
 def _totals(calls: list[DemoCall]) -> tuple[int, int]:
-    """Tokens sent over all calls, without the policy and with it."""
     plans = [call.result.plan for call in calls]
     return sum(plan.tokens_before for plan in plans), sum(plan.tokens_after for plan in plans)
 
@@ -332,7 +331,7 @@ def _show(out: Console, folder: Path, calls: list[DemoCall]) -> None:
     columns = ("call", "the agent", "without", "with", "offloaded, and why")
     labels = _labels(calls)
     rows = (_row(call, labels) for call in calls)
-    out.print(table(columns, rows, numeric={"call", "without", "with"}))
+    out.print(Grid(columns, rows, numeric={"call", "without", "with"}))
     before, after = _totals(calls)
     count = sum(call.result.offloaded_count for call in calls)
     out.print(f"tokens sent in {len(calls)} calls: {saving(before, after)}")
@@ -344,7 +343,7 @@ def _show(out: Console, folder: Path, calls: list[DemoCall]) -> None:
         f"{program} plan policy.yaml session.json",
         f"{program} apply context-offload session.json --root all -o smaller.json",
     ):
-        out.print(f"  {line}", soft_wrap=True)
+        out.print(f"  {line}")
 
 
 def _program() -> str:
@@ -354,7 +353,6 @@ def _program() -> str:
 
 
 def _labels(calls: list[DemoCall]) -> dict[str, str]:
-    """What each tool call was about, by its id: `read_file paths.py`."""
     return {
         call_id(call.number, i): f"{tool} {Path(next(iter(given.values()))).name}"
         for call in calls

@@ -243,6 +243,5 @@ def _fitting(
 def _lines(
     points: Sequence[HistoryPoint], line: Callable[[HistoryPoint], str], room: int
 ) -> list[str]:
-    """Return the lines of as many points as the characters have room for, in their order."""
     fitting = _fitting(points, lambda point: len(line(point)) + 1, room)
     return list(dict.fromkeys(map(line, fitting)))

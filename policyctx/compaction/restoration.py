@@ -329,7 +329,6 @@ def _content(resolved: str, most_bytes: int, reader: FileReader) -> str:
 
 
 def _why(error: Exception) -> str:
-    """Say why a reader gave no file."""
     if isinstance(error, UnrestorableFileError):
         return error.why
     if isinstance(error, OSError):
@@ -397,7 +396,6 @@ class _Filling:
         return file
 
     def _windowed(self, access: FileAccess, content: str) -> RestoredFile:
-        """Return the lines of a large file that were seen last."""
         limit = self._settings.max_tokens_per_file
         shown = windows(content, access.seen, limit, self._counter)
         if not shown.text:

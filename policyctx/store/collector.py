@@ -231,7 +231,6 @@ def _is_one_of(rests: Collection[str], entry: IndexEntry) -> bool:
 
 
 def _removal(entry: IndexEntry, now: float, why: str) -> dict[str, JSON]:
-    """Return the line that records a removal."""
     line: dict[str, JSON] = {"path": entry.path, "time": now, "why": why, "sha256": entry.sha256}
     return line if entry.format == "text" else {**line, "format": entry.format}
 

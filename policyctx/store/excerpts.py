@@ -13,7 +13,7 @@ from math import log
 from typing import NamedTuple, Protocol
 
 from policyctx.definitions.names import READ_TOOL, SEARCH_TOOL
-from policyctx.errors import CorruptContentError, StoreError, nearest
+from policyctx.errors import CorruptContentError, StoreError, counted, nearest
 from policyctx.store.filesystem import ContextFileSystem
 from policyctx.store.index import IndexEntry
 from policyctx.store.read import FoundLine
@@ -105,7 +105,7 @@ def _page(name: str, text: str, first: int, count: int, start: int) -> Answer:
     begin = _line_start(text, first)
     if begin is None or (begin == len(text) and first > 1):
         lines = text.count("\n") + (text[-1:] not in {"", "\n"})
-        return _error(f"{name} has {_counted(lines, 'line')}; offset {first:,} is after the last")
+        return _error(f"{name} has {counted(lines, 'line')}; offset {first:,} is after the last")
     if not text:
         return Answer(f"[{name} is empty]")
     line_end = text.find("\n", begin)
@@ -126,7 +126,7 @@ def _page(name: str, text: str, first: int, count: int, start: int) -> Answer:
     else:
         more = f"offset={last + 1}"
         what = f"lines {first:,} to {last:,} of {name}"
-    note = f"{what}; {_counted(left, 'character')} follow: {READ_TOOL}(path={name!r}, {more})"
+    note = f"{what}; {counted(left, 'character')} follow: {READ_TOOL}(path={name!r}, {more})"
     return Answer(_noted(shown, note))
 
 
@@ -198,7 +198,6 @@ def root_of(store: ReadableStore) -> str:
 
 
 def _nearest(path: str, entries: tuple[IndexEntry, ...]) -> str | None:
-    """Return the path of the entry whose path, name or id is nearest."""
     paths: dict[str, str] = {}
     for entry in entries:
         file = entry.path.rpartition("/")[2]
@@ -230,7 +229,7 @@ def _matches(query: str, found: Sequence[FoundLine], before: str) -> Answer:
 
 
 def _with_more(shown: list[str]) -> Answer:
-    note = f"there are more than {_counted(len(shown), 'match')}; look for a longer text"
+    note = f"there are more than {counted(len(shown), 'match')}; look for a longer text"
     return Answer(_noted(_joined(shown), note.replace("matchs", "matches")))
 
 
@@ -260,10 +259,6 @@ def _number(value: object) -> int | None:
         return int(number) if number == int(number) else None
     except (ValueError, OverflowError):
         return None
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 # The usual parameters of BM25: how soon more matches count less, and how much the length counts.

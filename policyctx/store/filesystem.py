@@ -595,7 +595,6 @@ def failing_as(verb: str, root: Root, path: str = "") -> Iterator[None]:
 
 
 def _about_link(path: str, root: str) -> str:
-    """Say why a link is not followed."""
     target, inside = (os.path.realpath(one) for one in (path, root))
     if os.path.islink(target):  # noqa: PTH114 - a path of text
         return f"{path} is a link that leads back to itself"

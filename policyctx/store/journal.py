@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 from urllib.parse import unquote_to_bytes
 
+from policyctx.errors import counted
 from policyctx.messages.json_text import JSON
 from policyctx.paths import safe_part
 from policyctx.store.backend import AppendLog, Backend, random_name
@@ -257,18 +258,13 @@ def parse_lines(lines: Sequence[bytes], after: int = 0, before: bytes = b"") -> 
 
 
 def _phrases(unreadable: int, missing: int, repeated: int) -> Iterator[str]:
-    """Yield a phrase for each kind of damage."""
     if unreadable:
-        yield f"{_counted_lines(unreadable)} of the journal could not be read"
+        yield f"{counted(unreadable, 'line')} of the journal could not be read"
     if missing:
-        yield f"{_counted_lines(missing)} of the journal {'is' if missing == 1 else 'are'} missing"
+        yield f"{counted(missing, 'line')} of the journal {'is' if missing == 1 else 'are'} missing"
     if repeated:
         verb = "appears" if repeated == 1 else "appear"
-        yield f"{_counted_lines(repeated)} of the journal {verb} twice"
-
-
-def _counted_lines(count: int) -> str:
-    return "1 line" if count == 1 else f"{count} lines"
+        yield f"{counted(repeated, 'line')} of the journal {verb} twice"
 
 
 def _value(raw: bytes) -> tuple[dict[str, Any], int | None]:

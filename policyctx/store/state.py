@@ -377,7 +377,6 @@ class State:
             return Rebuilt(self.index.contents, tuple(new), tuple(lost))
 
     def _gone_from(self, backend: Backend) -> list[IndexEntry]:
-        """Return the entries whose files are not there."""
         return [entry for entry in self.index if not is_stored(backend, entry.path)]
 
     def take_over(self, backend: Backend, index: Callable[[], Index]) -> int:
@@ -416,7 +415,6 @@ class State:
             self._log = None
 
     def _journal(self, backend: Backend) -> Callable[[int], bytes]:
-        """Return what reads the journal from a byte on."""
         return lambda start: self._opened_log(backend).read(start)
 
     def _fold(self, backend: Backend, changed: int = 0) -> None:

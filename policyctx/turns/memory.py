@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from policyctx.definitions.actions import Action
 from policyctx.definitions.items import Message
-from policyctx.errors import MessagesError, UsageError
+from policyctx.errors import MessagesError, UsageError, counted
 from policyctx.messages.reading import items_of
 from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
 from policyctx.messages.shapes.shape import call_keys
@@ -101,11 +101,6 @@ class Totals:
             f"failed: {', '.join(failed)}" if failed else "",
         )
         return "; ".join(filter(None, parts))
-
-
-def counted(number: int, word: str) -> str:
-    """Return a number with its word, such as `1 call` and `2 calls`."""
-    return f"{number:,} {word}{'' if number == 1 else 's'}"
 
 
 @dataclass(slots=True)

@@ -98,7 +98,6 @@ class Tree:
         self._made_above.clear()
 
     def _is_still(self, folder: Folder, relative: str) -> bool:
-        """Whether the path still leads to this very folder."""
         path = f"{self._name}/{relative}" if relative else self._name
         try:
             found = os.stat(path, follow_symlinks=not relative)  # noqa: PTH116 - called often
