@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.progress import track
 
 import policyctx
-from policyctx.cli.output import Grid, Json, console, json_text, print_json, saving
+from policyctx.cli.output import Grid, Json, console, json_text, print_json, print_wrapped, saving
 from policyctx.cli.plans import decision_report
 from policyctx.definitions.items import Message
 from policyctx.errors import StoreError
@@ -43,14 +43,7 @@ class Workspace:
 
     def call(self, tool: str, arguments: Mapping[str, Any]) -> str:
         """Run the tool of this name and return what it says; a failure is a text like any other."""
-        tools: dict[str, Callable[..., str]] = {
-            "read_file": self.read_file,
-            "search": self.search,
-            "write_file": self.write_file,
-            "edit_file": self.edit_file,
-            "run_tests": self.run_tests,
-        }
-        return tools[tool](**arguments)
+        return str(getattr(self, tool)(**arguments))
 
     def read_file(self, path: str) -> str:
         """Return the whole file."""
@@ -335,7 +328,8 @@ def _show(out: Console, folder: Path, calls: list[DemoCall]) -> None:
     before, after = _totals(calls)
     count = sum(call.result.offloaded_count for call in calls)
     out.print(f"tokens sent in {len(calls)} calls: {saving(before, after)}")
-    out.print(f"{count} results offloaded to {folder / 'offloaded'}, each readable there in full")
+    where = folder / "offloaded"
+    print_wrapped(out, f"{count} results offloaded to {where}, each readable there in full")
     out.print("\nTry next:", style="bold")
     program = _program()
     for line in (

@@ -104,13 +104,14 @@ def _show(
     rows = list(_rows(figures[0], figures[1]))
     sessions = counted(len(results), "session")
     where = f"in the {sessions} with {counted(figures[0].calls, 'model call')}"
-    output.print_wrapped(out, f"{_verdict(named, figures, found)} {where}", "")
+    output.print_wrapped(out, f"{_verdict(named, figures, found)} {where}")
     out.print()
     if not _has_same_prices(*figures) and any(one.priced for one in figures):
         priced = " and ".join(
             f"{one.priced:,} under {name}" for one, name in zip(figures, named, strict=True)
         )
-        out.print(f"no $: other sessions have prices under each policy, {priced}")
+        priced = f"no $: other sessions have prices under each policy, {priced}"
+        output.print_wrapped(out, priced)
     made = _table(named, rows)
     if made.width > out.width:
         most = max((out.width - _NUMBERS) // 2, _LABEL)

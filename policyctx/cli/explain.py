@@ -77,9 +77,9 @@ def plan(
         report |= plans.breakpoints_report(placed) | plans.window_report(planned)
         output.print_json(report)
         return
-    output.print_wrapped(out, plans.verdict(planned), "")
+    output.print_wrapped(out, plans.verdict(planned))
     if told := plans.compaction_in_words(planned, "would be"):
-        output.print_wrapped(out, f"{told}, which is not deducted", "")
+        output.print_wrapped(out, f"{told}, which is not deducted")
     if planned.decisions:
         out.print()
         out.print(_decisions(planned, out.width))
@@ -294,7 +294,7 @@ def explain(
         report["carry"] = [asdict(point) for point in _carried(session.policy, given.messages)]
         output.print_json(report)
         return
-    output.print_wrapped(out, plans.verdict(planned), "")
+    output.print_wrapped(out, plans.verdict(planned))
     out.print()
     for step in planned.outcomes:
         state = "open" if step.is_open else "closed"

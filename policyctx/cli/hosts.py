@@ -208,9 +208,6 @@ def proxy(
         from policyctx.proxy.command import ProxyOptions, serve  # noqa: PLC0415 - an extra
     except ImportError as error:
         raise MissingExtraError("the proxy", extra="proxy") from error
-    endpoint = None
-    if read_back == "mcp":
-        endpoint = McpOverHttp()
     serve(
         ProxyOptions(
             policy=policy,
@@ -229,7 +226,7 @@ def proxy(
             max_messages=max_messages,
         ),
         say=lambda url: typer.echo(f"policyctx proxy listens on {url}"),
-        endpoint=endpoint,
+        endpoint=McpOverHttp() if read_back == "mcp" else None,
     )
 
 

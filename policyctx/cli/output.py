@@ -179,7 +179,7 @@ class Grid:
         return self._numeric | kept, None
 
 
-def print_wrapped(out: Console, text: str, indent: str) -> None:
+def print_wrapped(out: Console, text: str, indent: str = "") -> None:
     """Print a sentence in lines of the console's width, those after the first one indented.
 
     It is wrapped between words; a word that is longer than a line, such as a path, stays whole.

@@ -65,7 +65,7 @@ def print_replay(
         return
     rows = list(_rows(sessions, each=each))
     whole = total(one.figures for one in sessions)
-    output.print_wrapped(out, verdict(policy, whole), "")
+    output.print_wrapped(out, verdict(policy, whole))
     out.print()
     out.print(session_table([*rows, ("total", whole)], out.width))
     out.print()
@@ -288,7 +288,7 @@ def _print_layouts(out: Console, whole: Figures) -> None:
     out.print("the prompt cache by layout of breakpoints, without the policy and with it:")
     out.print(output.Grid(_PRICED, rows, numeric=_PRICED[1:]))
     for layout in whole.costs.layouts:
-        output.print_wrapped(out, f"{layout}: {LAYOUT_MEANINGS[layout]}", "")
+        output.print_wrapped(out, f"{layout}: {LAYOUT_MEANINGS[layout]}")
 
 
 def _print_checks(out: Console, checks: Checks) -> None:
@@ -296,7 +296,7 @@ def _print_checks(out: Console, checks: Checks) -> None:
         return
     out.print()
     what = "forecast of the prompt cache without the policy, compared with the bill of each call:"
-    output.print_wrapped(out, what, "")
+    output.print_wrapped(out, what)
     rows = [
         (name, len(found), *_check_cells(checks, name)) for name, found in checks.formats.items()
     ]
@@ -305,7 +305,7 @@ def _print_checks(out: Console, checks: Checks) -> None:
     for name in checks.formats:
         causes.update(dict(checks.together(name).causes))
     for cause, tokens in causes.most_common():
-        output.print_wrapped(out, f"{cause}, {output.short(tokens)} tokens: {MEANINGS[cause]}", "")
+        output.print_wrapped(out, f"{cause}, {output.short(tokens)} tokens: {MEANINGS[cause]}")
 
 
 def _check_cells(checks: Checks, name: str) -> tuple[str, ...]:
@@ -451,7 +451,7 @@ def print_net(out: Console, whole: Figures) -> None:
     out.print()
     out.print(output.Grid(columns, rows, numeric=columns[1:]))
     for meaning in _net_meanings(whole):
-        output.print_wrapped(out, meaning, "")
+        output.print_wrapped(out, meaning)
 
 
 _NET_LINES = (

@@ -75,7 +75,7 @@ class _Row:
 def print_tuned(out: Console, shown: ShownStudy) -> None:
     """Print the verdict, the front, the comparisons, the test and the diff."""
     tuned = shown.tuned
-    output.print_wrapped(out, _verdict(shown), "")
+    output.print_wrapped(out, _verdict(shown))
     out.print()
     output.print_wrapped(out, _sessions_line(shown), _INDENT)
     if tuned.projects < study.MIN_PROJECTS:

@@ -349,9 +349,7 @@ class _Filling:
     def __init__(self, settings: Restore, reader: FileReader, counter: TokenCounter) -> None:
         self.files: list[RestoredFile] = []
         self.warnings: list[str] = []
-        self._settings = settings
-        self._reader = reader
-        self._counter = counter
+        self._settings, self._reader, self._counter = settings, reader, counter
         self._tokens = 0
         self._stopped = False
 

@@ -117,8 +117,7 @@ class ContextFileSystem:
         self._remote: RemoteBackend | None = None
         self._mode = int(mode, 8)
         self._flushes = sync == "always"
-        self._clock = clock
-        self._session = session
+        self._clock, self._session = clock, session
         place = StateFolder.of_session(session, format)
         self._state = _state_at(self.root, place) if state == "kept" else None
         rules = SaveRules(

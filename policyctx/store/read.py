@@ -55,10 +55,7 @@ class ContentReader:
         *,
         reserved: frozenset[str] | None = None,
     ) -> None:
-        self._reserved = reserved
-        self._backend = backend
-        self._index = index
-        self._format = form
+        self._reserved, self._backend, self._index, self._format = reserved, backend, index, form
 
     def text(self, key: str | os.PathLike[str], lines: tuple[int, int] | None = None) -> str:
         """Return the text of a path, item id or tool-use id: all of it, or the `lines` wanted."""

@@ -55,8 +55,7 @@ class State:
         self.notices: list[str] = []
         self._standing: set[str] = set()
         """The notices since the last write; damage lasts while nothing can be written."""
-        self._root = root
-        self._place = place
+        self._root, self._place = root, place
         self._threads = threading.RLock()
         self._position: journal.Position | None = None
         self._log: AppendLog | None = None
