@@ -66,10 +66,13 @@ _PLENTY = "word " * 1_800
 _TOKENIZER = "o200k_base"
 
 
-def gathered(history: History, cues: Cues, *, working: bool = False) -> Contents:
+def gathered(
+    history: History, cues: Cues, *, working: bool = False, is_stepped: bool = True
+) -> Contents:
     """Return what a history holds, with what the agent said before its calls if `working`.
 
-    Raises `MessagesError` if it is not a list of messages.
+    Without `is_stepped` no commands are gathered, which takes half of the time. Raises
+    `MessagesError` if it is not a list of messages.
     """
     reading = Reading(history.shapes)
     reading.extend(history.messages)
@@ -110,7 +113,11 @@ def gathered(history: History, cues: Cues, *, working: bool = False) -> Contents
     goes_on = bool(users) and users[-1].message >= 0
     users = [*with_briefs(_once(users), cues, goes_on=goes_on)]
     foreign = (one for found in before for one in _orders_in(found.left_over, told))
-    steps, since = steps_of(carried(Group.STEPS), carried(Group.SINCE), calls, files, begins)
+    steps, since = (
+        steps_of(carried(Group.STEPS), carried(Group.SINCE), calls, files, begins)
+        if is_stepped
+        else ((), ())
+    )
 
     return Contents(
         {
