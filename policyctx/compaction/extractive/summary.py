@@ -22,12 +22,7 @@ from policyctx.compaction.extractive.fitting import (
     ranked,
 )
 from policyctx.compaction.extractive.languages import SHIPPED, Cues, Language, cues_of
-from policyctx.compaction.extractive.said import (
-    LONG_NOTE,
-    UNREADABLE,
-    Quote,
-    quotes_in,
-)
+from policyctx.compaction.extractive.said import LONG_NOTE, UNREADABLE, Quote, quotes_in
 from policyctx.compaction.extractive.state import steps_of, tasks_of
 from policyctx.compaction.extractive.texts import pieces_of
 from policyctx.compaction.extractive.writing import (
