@@ -89,7 +89,7 @@ _UNITS = {
     for name in names.split()
 }
 _UNIT = re.compile(rf"(?<=\d)[ -]?({'|'.join(_UNITS)})(?![a-z])")
-_SIZE = re.compile(r"(?<=\d)(?=(?:%|[kmgt]i?b|ms|px|秒)(?![a-z0-9_]))")
+_SIZE = re.compile(r"(?<=\d)(?=(?:%|[kmgt]i?b|m?s|min|px)(?![a-z0-9_]))")
 
 
 def plain(text: str) -> str:
@@ -109,10 +109,8 @@ def stems_of(text: str) -> frozenset[str]:
     bare = plain(text)
     for idle in (cues.approvals, cues.negations, cues.revisions, cues.orders):
         bare = idle.removed_from(bare)
-    found = {_stem(word) for word in _WORD.findall(CJK.sub(" ", bare))}
-    for run in re.findall(rf"(?:{CJK.pattern})+", _SIGNS.sub(" ", bare)):
-        found |= {*run}
-    return frozenset(found)
+    words = {_stem(word) for word in _WORD.findall(CJK.sub(" ", bare))}
+    return frozenset(words.union(CJK.findall(_SIGNS.sub(" ", bare))))
 
 
 def _stem(word: str) -> str:

@@ -137,6 +137,7 @@ def test_a_task_and_a_remark_are_no_order(talk: str) -> None:
         ("Stay out of the repo config.", "The repository configuration is taboo"),
         ("Don't release unless I say so.", "Releases only if the user says so"),
         ("Retries must stop after 45 seconds.", "Retries must stop after 45 s"),
+        ("A request must time out after 2 minutes.", "Requests time out after 2min"),
         ("Run the formatter before every push.", "Format prior to pushing"),
         ("Bitte keine neuen Tabellen anlegen.", "Neue Tabellen sind nicht erlaubt"),
         ("Niemals ohne Rückfrage löschen.", "Löschen nur nach Rückfrage"),

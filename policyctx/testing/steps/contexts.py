@@ -36,8 +36,9 @@ def _(
     name: str = "",
     docstring: str = "",
 ) -> None:
-    """A preset's name, a file beside the feature or below the rootdir, or YAML in a docstring,
-    without need of `apiVersion` and `name`. A policy given after an event takes over the session.
+    """The policy of the scenario: a preset's name, a file beside the feature or below the rootdir,
+    or YAML in a docstring, without need of `apiVersion` and `name`. A policy given after an event
+    takes over the session.
     """
     if bool(name) == bool(docstring):
         raise WordingError(
