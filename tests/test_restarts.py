@@ -1105,3 +1105,18 @@ def test_a_result_that_was_edited_on_arrival_is_there_in_a_longer_list_after_a_c
     assert live.compact(list(own[first:])).compacted
     assert live.compact(list(own)).compacted
     left_before_decisions(live, list(own), shape)
+
+
+@in_all_shapes
+def test_replies_that_were_dropped_at_the_end_leave_a_list_that_is_cut_off_behind_the_first(
+    shape: str, tmp_path: Path
+) -> None:
+    """It begins like the list that was returned, too, but with the reply as the caller has it."""
+    steps = dropping("types: [assistant_message]")
+    offloadable = "items: {assistant_message: {offload: true}}\nmin_chars: 0\n"
+    compiled = policy(f"{offloadable}store: {{sync: never}}\nsteps:\n{steps}")
+    live = opened(compiled, tmp_path, shape)
+    own = [ROUNDS[shape](0)[0], reply(shape, "the beginning"), reply(shape, "the end")]
+    left = live.apply(list(own)).messages
+    assert len(left) == 1
+    assert left_before_decisions(live, own[:2], shape) == left

@@ -43,7 +43,7 @@ from policyctx.turns.money import Meter, Spent
 from policyctx.turns.replacement import Replacement
 from policyctx.turns.replacements import Replacements
 from policyctx.turns.request import Request
-from policyctx.turns.seen import Seeing, Seen
+from policyctx.turns.seen import Sums, SeenList
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,9 +278,9 @@ class Memory:
     """The last compaction, if it did not help."""
     has_begun: bool = False
     """Whether the store has records: a model was sent what precedes the newest reply of a list."""
-    seen: Seen | None = None
+    seen: SeenList | None = None
     """The list of the last turn of the earlier session, from its record."""
-    seeing: Seeing | None = None
+    sums: Sums | None = None
     """What records the known list."""
     placing: Placing | None = None
     """Places the breakpoints of the known list."""
@@ -326,7 +326,7 @@ class Memory:
             correction=correction_of(learnt[-1]) if learnt else Correction(),
             write_ttl=learnt[-1].get("write_ttl") if learnt else None,
             tallied=tallied_of(learnt[-1]["totals"]) if with_totals else Tallied(),
-            seen=Seen.of(of_kind["list"][-1]) if of_kind["list"] else None,
+            seen=SeenList.of(of_kind["list"][-1]) if of_kind["list"] else None,
             unreadable=tuple((skipped - Counter(settled)).elements()),
         )
 
@@ -352,9 +352,9 @@ class Memory:
     def list_records(self, known: KnownList) -> Iterator[dict[str, Any]]:
         """Yield the record of the list, if it would tell equal items apart and is a new one."""
         if self.ledger.drops_alike:
-            if self.seeing is None or self.seeing.known is not known:
-                self.seeing = Seeing(known)
-            yield from self.seeing.record()
+            if self.sums is None or self.sums.known is not known:
+                self.sums = Sums(known, self.sums)
+            yield from self.sums.record()
 
     def call_of(self, message: Message, shapes: Shapes) -> Message | None:
         """Return the message with the call that a result answers, None if it is not known."""
@@ -481,7 +481,7 @@ def _is_readable(record: Mapping[str, Any]) -> bool:
     if kind in ("decision", "mark"):
         return is_entry(record) if kind == "decision" else is_of(record, MARK)
     if kind in ("list", "redacted"):
-        return is_of(record, _REDACTED) if kind == "redacted" else Seen.of(record) is not None
+        return is_of(record, _REDACTED) if kind == "redacted" else SeenList.of(record) is not None
     if kind in ("over_gate", "unreadable"):
         return _is_note(record)
     return kind != "compaction" or _is_compaction(record)

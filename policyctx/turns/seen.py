@@ -1,4 +1,4 @@
-"""`Seen`: by what a session that is opened again recognises the list of the turn before.
+"""`SeenList`: by what a session that is opened again recognises the list of the turn before.
 
 The beginning of a list is recognised by its number of messages and a sum over their contents. The
 record has both of the list as the caller gave it and as it was returned, and which of the dropped
@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 
 from policyctx.definitions.items import Item, Message
 from policyctx.errors import MessagesError
-from policyctx.messages.json_text import compact_json
-from policyctx.messages.reading import items_of
+from policyctx.messages.reading import Reading
 from policyctx.messages.shapes.built_in import Shapes
 from policyctx.planning.ledger import ItemKey, Ledger
 from policyctx.planning.placeholders import content_hash
@@ -46,7 +45,7 @@ class _Numbers:
         self.bounds[at - follows : at + precedes] = bounds
 
 
-class Form(NamedTuple):
+class Beginning(NamedTuple):
     """The beginning of a list in one of its two forms."""
 
     length: int
@@ -62,13 +61,13 @@ class Form(NamedTuple):
         return is_there and _hex(sum(contents[: self.length])) == self.contents
 
 
-class Seen(NamedTuple):
+class SeenList(NamedTuple):
     """What is recorded of the list of a turn."""
 
-    given: Form
-    left: Form
+    given: Beginning
+    left: Beginning
     ended: tuple[int, ...] = ()
-    """The drops behind all that was left of it, as `Form.gone` has them."""
+    """The drops behind all that was left of it, as `Beginning.gone` has them."""
     is_guess: bool = False
     """See `KnownList`."""
 
@@ -77,10 +76,10 @@ class Seen(NamedTuple):
         return {"record": "list", **self._asdict()}
 
     @classmethod
-    def of(cls, record: Mapping[str, Any]) -> Seen | None:
+    def of(cls, record: Mapping[str, Any]) -> SeenList | None:
         """Return what a record was made of, None if no session has written it."""
         try:
-            given, left = (Form(*record[form]) for form in ("given", "left"))
+            given, left = (Beginning(*record[form]) for form in ("given", "left"))
             seen = cls(given, left, record["ended"], record["is_guess"])
             numbers = [seen.ended, given.gone, left.gone, (given.length, left.length)]
             is_whole = all(type(n) is int and n >= 0 for one in numbers for n in one)
@@ -94,17 +93,17 @@ class Seen(NamedTuple):
         self, messages: Sequence[Message], ledger: Ledger, shapes: Shapes
     ) -> tuple[frozenset[ItemKey], bool] | None:
         """Return what `KnownList.gone_from` returned for this list in the earlier session."""
-        known = messages[: max(self.given.length, self.left.length)]
-        drops = list(ledger.drops)
         try:
-            contents = [content_of(message, shapes) for message in known]
-            form = next((one for one in self[:2] if one.begins(contents)), None)
-            more = items_of(messages[form.length :], shapes) if form else ()
+            reading = Reading(shapes, messages)
         except MessagesError:  # raised again, with its place in the whole list, when it is read
             return None
+        known = range(min(len(messages), max(self.given.length, self.left.length)))
+        contents = [content_of(reading, i) for i in known]
+        form = next((one for one in self[:2] if one.begins(contents)), None)
         if form is None:
             return None
-        follows = [*map(ledger.as_decided, more)]
+        more = (item for item in reading.items if item.message >= form.length)
+        follows, drops = [*map(ledger.as_decided, more)], list(ledger.drops)
         is_known = any(ledger.may_know(item) or ledger.rendered(item) for item in follows)
         is_wrong = is_known and self.is_guess and self.given.gone
         if is_wrong or (form is self.left and _has_any(follows, _of_runs(self.ended, drops))):
@@ -112,12 +111,14 @@ class Seen(NamedTuple):
         return frozenset(_of_runs(form.gone, drops)), self.is_guess
 
 
-class Seeing:
-    """The sums of a list that grows, each message added when they are asked for first."""
+class Sums:
+    """The sums of a list that grows, each message added when they are asked for first.
 
-    def __init__(self, known: KnownList) -> None:
-        self.known = known
-        self._shapes = known.conversation.reading.shapes
+    `before` are those of the list before, which has read the messages that are the same objects.
+    """
+
+    def __init__(self, known: KnownList, before: Sums | None = None) -> None:
+        self.known, self._before = known, before
         self._contents: list[int] = []
         """Of each message as it is left, 0 for one that was removed."""
         self._given, self._left = 0, 0
@@ -132,26 +133,35 @@ class Seeing:
         conversation = self.known.conversation
         if self._changes == len(conversation.history):
             return
-        changed = conversation.history[max(0, self._changes) :]
+        shapes, changed = conversation.reading.shapes, conversation.history[max(0, self._changes) :]
         self._changes = len(conversation.history)
-        for message in self.known.given[len(self._contents) :]:
-            self._contents.append(content := content_of(message, self._shapes))
+        before, self._before = self._before, None
+        known = {} if before is None else before.by_object()
+        for message in range(len(self._contents), conversation.reading.message_count):
+            content = known.get(id(self.known.given[message]))
+            if content is None:
+                content = content_of(conversation.reading, message)
+            self._contents.append(content)
             self._given += content
             self._left += content
         for message in {conversation.items[position].message for position, _ in changed}:
             left = self.known.left[message]
-            content = 0 if left is None else content_of(left, self._shapes)
+            content = 0 if left is None else content_of(Reading(shapes, [left]), 0)
             self._left += content - self._contents[message]
             self._contents[message] = content
         for number in self._numbers(position for position, _ in changed):
             self._gone.add(number)
         count = len(self._contents)
-        yield Seen(
-            Form(count, _hex(self._given), (*self._lacked.bounds,)),
-            Form(count - len(conversation.removed), _hex(self._left), (*self._gone.bounds,)),
+        yield SeenList(
+            Beginning(count, _hex(self._given), (*self._lacked.bounds,)),
+            Beginning(count - len(conversation.removed), _hex(self._left), (*self._gone.bounds,)),
             (*_Numbers(sorted(self._numbers(self._ended()))).bounds,),
             self.known.is_guess,
         ).record()
+
+    def by_object(self) -> dict[int, int]:
+        """Return the content of each message as it is left, by the identity of its object."""
+        return {id(one): of for one, of in zip(self.known.left, self._contents, strict=False)}
 
     def _numbers(self, positions: Iterable[int]) -> Iterator[int]:
         """Yield the numbers of the items at these positions that were dropped."""
@@ -171,12 +181,12 @@ class Seeing:
             yield from self.known.conversation.items_of(message)
 
 
-def content_of(message: Message, shapes: Shapes) -> int:
+def content_of(reading: Reading, message: int) -> int:
     """Return a number for the content of a message, equal for an SDK's object and its dict."""
-    items = items_of([message], shapes)
+    items = (reading.items[i] for i in reading.items_of(message))
     outermost = (item for item in items if item.inside is None)
-    parts = [[one.kind, one.tool_use_id, content_hash(one.whole)] for one in outermost]
-    return int(content_hash(compact_json([shapes.role(message), parts]))[:_DIGITS], 16)
+    parts = (f"{one.kind} {one.tool_use_id} {content_hash(one.whole)}" for one in outermost)
+    return int(content_hash("\n".join([reading.roles[message], *parts]))[:_DIGITS], 16)
 
 
 def _hex(total: int) -> str:

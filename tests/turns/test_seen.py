@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policyctx import Session
-from policyctx.turns.seen import Seen, _Numbers
+from policyctx.turns.seen import SeenList, _Numbers
 from tests.conversations import user
 from tests.fuzz.memory_store import MemoryStore
 from tests.policies import policy
@@ -35,7 +35,7 @@ def test_runs_have_the_numbers_that_were_added(numbers: list[int]) -> None:
 
 
 def test_a_record_is_read_as_it_was_written() -> None:
-    seen = Seen.of(RECORD)
+    seen = SeenList.of(RECORD)
     assert seen is not None
     assert seen.record() == RECORD | {"given": (3, "0f", [0, 2]), "left": (2, "0e", [0, 3])}
 
@@ -64,7 +64,7 @@ def test_a_record_that_no_session_has_written_is_skipped_with_a_warning(
     result = Session(compiled, store=store, session_id="s").apply(own)
     assert result.messages == left
     assert len(result.warnings) == 1
-    assert Seen.of(RECORD | change) is None
+    assert SeenList.of(RECORD | change) is None
 
 
 def test_a_record_of_the_list_is_written_when_words_are_dropped_and_not_in_other_turns() -> None:
