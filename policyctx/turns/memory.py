@@ -43,7 +43,7 @@ from policyctx.turns.money import Meter, Spent
 from policyctx.turns.replacement import Replacement
 from policyctx.turns.replacements import Replacements
 from policyctx.turns.request import Request
-from policyctx.turns.seen import Sums, SeenList
+from policyctx.turns.seen import SeenList, Sums
 
 
 @dataclass(frozen=True, slots=True)
