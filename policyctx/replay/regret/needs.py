@@ -110,8 +110,10 @@ def _shared(texts: Texts, lines: Lines, reply: int, holder: int) -> Iterator[tup
 def _place(lines: Lines, held: str) -> Range:
     """Return what is to be read again for a string; that of JSON may stand in it otherwise."""
     for form in (held, json.dumps(held, ensure_ascii=False)[1:-1]):
-        for start in starts_of(form, lines.text, most=1):
-            return lines.around(start, start + len(form))
+        # An escaped end of a line before it looks like a letter of it.
+        starts = starts_of(form, lines.text, most=1) or [lines.text.find(form)]
+        if starts[0] >= 0:
+            return lines.around(starts[0], starts[0] + len(form))
     return lines.whole()
 
 
