@@ -88,7 +88,7 @@ def _used(part: SessionPart, replies: Sequence[tuple[int, int]], memo: Memo) -> 
         newer: set[str] = set()
         for holder in sorted({*lost, *cited}, reverse=True):
             lines = lines_in(texts.shown(holder))
-            # What stands beside a lost string in both is read again with it.
+            # All that the reply and the item share is read again with a lost string.
             shared = dict(_shared(texts, lines, reply, holder) if holder in lost else ())
             lined = {line.text: lines.around(line.start, line.end) for line in cited[holder]}
             signs = (*_longest(lost[holder], shared), *lined)
@@ -108,7 +108,7 @@ def _shared(texts: Texts, lines: Lines, reply: int, holder: int) -> Iterator[tup
 
 
 def _place(lines: Lines, held: str) -> Range:
-    """Return what is to be read again for a string; that of JSON may stand in it otherwise."""
+    """Return what is to be read again for a string; JSON may have it with escapes."""
     for form in (held, json.dumps(held, ensure_ascii=False)[1:-1]):
         # An escaped end of a line before it looks like a letter of it.
         starts = starts_of(form, lines.text, most=1) or [lines.text.find(form)]
@@ -118,7 +118,7 @@ def _place(lines: Lines, held: str) -> Range:
 
 
 def _longest(lost: Sequence[str], places: Mapping[str, Range]) -> Iterator[str]:
-    """Yield the strings that are no part of a longer one with the same place."""
+    """Yield the strings without the parts of a longer one at the same place."""
     longest: dict[Range, str] = {}
     for text in lost:
         longest[places[text]] = max(text, longest.get(places[text], ""), key=len)
