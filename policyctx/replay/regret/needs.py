@@ -88,13 +88,14 @@ def _used(part: SessionPart, replies: Sequence[tuple[int, int]], memo: Memo) -> 
         newer: set[str] = set()
         for holder in sorted({*lost, *cited}, reverse=True):
             lines = lines_in(texts.shown(holder))
-            # All that the reply and the item share is read again with a lost string.
             shared = dict(_shared(texts, lines, reply, holder) if holder in lost else ())
+            placed = dict(_in_blocks_of(lost[holder], shared, lines))
             lined = {line.text: lines.around(line.start, line.end) for line in cited[holder]}
-            signs = (*_longest(lost[holder], shared), *lined)
-            ranges = lines.joined((*shared.values(), *lined.values()))
-            own = () if newer.issuperset(signs) else ranges
-            newer.update(signs)
+            signs = (*_longest(lost[holder], placed), *lined)
+            placed |= lined
+            ranges = lines.joined(placed.values())
+            own = lines.joined(placed[text] for text in placed.keys() - newer)
+            newer.update(placed)
             shown = tuple(dict.fromkeys(signs))[:_SHOWN]
             yield _Found(holder, Need("used", call, part.items[reply].item_id, shown, ranges), own)
 
@@ -105,6 +106,19 @@ def _shared(texts: Texts, lines: Lines, reply: int, holder: int) -> Iterator[tup
     for key, said in texts.strings_written(reply).items():
         if key in held:
             yield said, _place(lines, held[key])
+
+
+def _in_blocks_of(
+    lost: Sequence[str], shared: Mapping[str, Range], lines: Lines
+) -> Iterator[tuple[str, Range]]:
+    """Yield the lost strings, and what else a reply says of the lines around them.
+
+    Who reads a lost string again reads these lines too, and not what stands far from it.
+    """
+    blocks = {lines.block_of(shared[text]) for text in lost}
+    for text, place in shared.items():
+        if lines.block_of(place) in blocks:
+            yield text, place
 
 
 def _place(lines: Lines, held: str) -> Range:

@@ -180,6 +180,8 @@ class Lines:
         self.text = text
         self.lines = text.split("\n")
         self._starts = [0, *accumulate(len(line) + 1 for line in self.lines)][:-1]
+        # How many blank lines there are up to each line.
+        self._blank = list(accumulate(not line.strip() for line in self.lines))
 
     def number(self, at: int) -> int:
         """Return the number, from 1 on, of the line in which a character stands."""
@@ -194,6 +196,10 @@ class Lines:
         return Range(
             first, last, self._starts[first - 1], self._starts[last - 1] + len(self.lines[last - 1])
         )
+
+    def block_of(self, one: Range) -> tuple[int, int]:
+        """Return what ranges have in common whose lines have no blank line between them."""
+        return self._blank[one.first - 1], self._blank[one.last - 1]
 
     def around(self, start: int, end: int) -> Range:
         """Return the range to be read for some characters: their lines, or a part of a long one."""

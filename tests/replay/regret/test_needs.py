@@ -233,3 +233,21 @@ def test_what_stands_beside_a_lost_string_in_both_texts_is_read_again_with_it() 
     assert [one.first for one in need.ranges] == [1]
     alone = replayed(({"at": "a"}, text), again, end="see QX-48213-B").regrets[0].needs[0]
     assert [one.first for one in alone.ranges] == [4]
+
+
+def test_what_a_blank_line_separates_from_a_lost_string_is_not_read_again_with_it() -> None:
+    text = "of src/core/tax_rates.py\n\nthe ticket QX-48213-B\nof src/core/voucher_list.py"
+    named = {"at": "b"}, f"{WORDS} src/core/tax_rates.py src/core/voucher_list.py"
+    end = "QX-48213-B is of src/core/tax_rates.py and src/core/voucher_list.py"
+    [need] = replayed(({"at": "a"}, text), named, end=end).regrets[0].needs
+    assert [(one.first, one.last) for one in need.ranges] == [(3, 4)]
+
+
+def test_what_several_removed_items_say_is_counted_for_the_newest_of_them() -> None:
+    names = "QX-48213-B", "ZK-99173-C"
+    older_text, newer_text = (f"in src/core/tax_rates.py\nthe ticket {name}" for name in names)
+    turns = ({"at": "a"}, older_text), ({"at": "b"}, newer_text), ({"at": "c"}, WORDS)
+    session = replayed(*turns, end=f"{' and '.join(names)} are of src/core/tax_rates.py")
+    older, newer = (regret.needs[0] for regret in session.regrets)
+    assert older.ranges[0].first == newer.ranges[0].first == 1
+    assert older.tokens < newer.tokens
