@@ -63,9 +63,12 @@ _EXAMPLE = re.compile(
 )
 # Lines below one with the same label.
 _FURTHER = re.compile(r"^((?:step|untouched|unmarked) +)(.*\n)(?:(?:\1.*|…)\n)+", re.MULTILINE)
-# Lines that few recordings have.
-_RARE = re.compile(r"^(?:tier|unread) .*\n", re.MULTILINE)
-_SHOWN = 3
+# Lines that say more than the page explains.
+_LEFT_OUT = re.compile(
+    r"^(?:usage|largest|window|prices|output|ttl|tier|untouched|unmarked|unread|time) .*\n(?: .*\n)*",
+    re.MULTILINE,
+)
+_SHOWN = 2
 
 PRESETS = (DEFAULT, "few-re-reads", "small-context")
 _STEP = """
@@ -246,7 +249,7 @@ def write(rows: Rows) -> None:
 
 
 def example(folders: Sequence[Path]) -> str:
-    """Return what `policyctx replay` prints, without its tables and most lines of a kind."""
+    """Return what `policyctx replay` prints, without its tables and many of its lines."""
     command = [
         sys.executable,
         "-m",
@@ -265,7 +268,7 @@ def example(folders: Sequence[Path]) -> str:
     largest = sorted(rows, key=_dollars)[-_SHOWN:]
     begins = [" ".join(answer.split()), "", head]
     shown = "\n".join([*begins, *(row for row in rows if row in largest), "…" + total + rest])
-    return _RARE.sub("", _FURTHER.sub(r"\1\2", shown))
+    return _LEFT_OUT.sub("", _FURTHER.sub(r"\1\2", shown))
 
 
 def _dollars(row: str) -> float:

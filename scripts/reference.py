@@ -58,9 +58,9 @@ and 64 KiB. An unknown key is an error.
 
 A share such as `10%` is of what its key names. Durations are written `90s`, `5m`, `3h`, `30d`;
 sizes `512KiB`, `5GB`. `${NAME}` or `${NAME:-default}` may be the whole of a value: it is read from
-the environment and typed like a value in the file. Blanks around it do not count, and an empty
-variable counts as unset. Errors, warnings and `policyctx show` print its expression, never its
-value, which appears where it takes effect, such as a root in the paths of files.
+the environment and typed like a value in the file; an empty variable counts as unset. Errors,
+warnings and `policyctx show` print its expression, never its value, which appears where it takes
+effect, such as in the paths of files.
 
 In a condition a map means *all*, a list of maps means *any*.
 
@@ -76,11 +76,10 @@ first."""
 
 NOTES = {
     "Model": """\
-Characters are Unicode code points. The text of a list of blocks is the texts of the blocks, joined
-by a newline; a block without a text is a line of compact JSON. With `store.blocks: json` the
-characters of every list are those of its JSON. In tokens an image counts by its size in pixels and
-a document by its pages; in characters a list with one counts as its JSON, with the base64 text.
-Every count of a text's tokens is multiplied by `token_scale` and rounded.
+The text of a list of blocks is the texts of the blocks, joined by a newline; a block without a text
+is a line of compact JSON. With `store.blocks: json` the characters of every list are those of its
+JSON. In tokens an image counts by its size in pixels and a document by its pages; in characters a
+list with one counts as its JSON.
 
 Thresholds and `keep_recent` measure items alone, without `tokenizer.per_message`. Code gives any
 other counter: by name with `policyctx.register_tokenizer`, or for one session with
@@ -92,32 +91,27 @@ name, then globs in the order written), the item type, the types that it refines
 `false`, `min_tokens` is 0, nothing is pinned, and nothing is recent but what is `recalled`.
 
 A type of your own refines a built-in one, inherits its keys, and is selected where that one is
-named. Yours are tried in the order written. What is offloaded or cleared keeps its type.
+named. Yours are tried in the order written.
 
-`recalled` is a result of `read_offloaded` or `search_offloaded`, or one whose call names a file of
+`recalled` is a result of `read_offloaded` or `search_offloaded`, or of a call that names a file of
 the store. Its own `keep_recent` is 3, and no step takes it on arrival.
 
 Never taken: the system prompt, a compaction's summary, blocks of an unknown kind, the newest user
-message, and a pending call with all after it. A call is pending while it has no answer and no later
-assistant message shows that the agent went on without one. Thinking can only be dropped, and that
-of the current turn only where it is an item of the Responses API that leaves with the call it led
-to.
+message, and a pending call with all after it: one without an answer, unless a later assistant
+message shows that the agent went on. Thinking can only be dropped, and that of the current turn
+only where an item of the Responses API leaves with the call it led to.
 
 Of a call that is offloaded or cleared, every string of its input that is longer than the
-placeholder gives way to it; an input that is not an object, or has no such string, stays. An image
-or document becomes a text block with the placeholder.""",
+placeholder gives way to it. An image or document becomes a text block with the placeholder.""",
     "KeepRecent": """\
 A number alone means items. Those counted together are the step's candidates that get their
-`keep_recent` from the same key, and are of one tool, or of one type, or all, as `per` says; an item
+`keep_recent` from the same key, and are of one tool, of one type, or all, as `per` says; an item
 without a tool is counted with its type. Small and already offloaded ones are counted; parallel
-calls stay together, so that more may stay than was asked for, never less. In a step with
-`ephemeral: true`, or with `batches: split`, each is emptied when it is old itself. `drop` and
-`compact` never split a batch.
+calls stay together, so that more may stay, never less. In a step with `ephemeral: true`, or with
+`batches: split`, each is emptied when it is old itself. `drop` and `compact` never split a batch.
 
-`messages`, `turns` and `replies` are those of the whole list, so `per` means nothing there. With
-`of: candidates` only those turns or replies count in which there is an item that is counted. With
-`tokens` and `max_tokens` each item has its own size, also when a placeholder stands for it; with
-`max_tokens` `compact` keeps the newest message however large it is.""",
+With `tokens` and `max_tokens` each item has its own size, also when a placeholder stands for it;
+with `max_tokens` `compact` keeps the newest message however large it is.""",
     "Placeholder": """\
 A string alone is the `text`. Its fields: `{path}` (absolute), `{relative_path}` (from the
 store's root), `{store_path}` (the same without `./`), `{cwd_path}` (from the working directory in
@@ -138,28 +132,26 @@ or `ReadBackTools(session)` was made. Otherwise it is `{READ_AGAIN}`
 
 """
     """\
-A line ends with a newline, which a carriage return may precede; nothing else ends one. `head` and
-`tail` measure the text itself: the numbers of lines and the marks of cut ones come on top. The tail
-is taken from what the head leaves, so that a short text is shown once. `tokens: N` shows at most N.
+A line ends with a newline, which a carriage return may precede. `head` and `tail` measure the text
+itself, without numbers of lines and marks. The tail is taken from what the head leaves.
 
 `{gap}` is the text of `gap` where something is left out between head and tail, or after a head
 without a tail; else it is what makes `{head}{gap}{tail}` the whole text.
 
-`{outline}` shows at most `outline: {tokens: N}` of what tells most, with the kind and size of the
-text in its first line. Each row begins with its line in the text, within a long line with
-`LINE:CHARACTER`, to read on from with `read_offloaded`. No model is asked.
+Each row of `{outline}` begins with its line in the text, within a long line with `LINE:CHARACTER`,
+to read on from with `read_offloaded`. No model is asked.
 
 In the input of a call a placeholder stands for a string, so these fields tell of that string:
 `{head}`, `{tail}`, `{outline}`, `{tokens}`, `{chars}`, `{lines}`, `{omitted_lines}`,
 `{omitted_chars}`.
 `{sha256}` is that of the whole input, as the file holds it.
 
-`{omitted_lines}` is the number of lines of which nothing is shown, `{omitted_chars}` that of the
-characters not shown, those hidden in cut lines among them.
+`{omitted_lines}` is the number of lines of which nothing is shown, `{omitted_chars}` that of all
+characters not shown.
 
-`{source_path}` is the absolute path of the file that the agent read, if the host reports it, as the
-hook for Claude Code does; `{source_first_line}` and `{source_last_line}` are the lines that were
-read. Else they describe the item's own file.
+`{source_path}` is the absolute path of the file that the agent read, if the host reports it,
+`{source_first_line}` and `{source_last_line}` the lines that were read; else of the item's own
+file.
 
     placeholder:
       text: |-
@@ -172,17 +164,14 @@ read. Else they describe the item's own file.
     "Store": """\
 A relative root is below the working directory; one given in code or as `--root` replaces it whole.
 The fields of `session_id` are `{date}` and `{time}` (UTC) and `{random}`; those of `path` are
-`{item_id}`, `{item_type}`, `{tool_name}`, `{tool_use_id}`, `{session_id}` and `{ext}`. A folder
-whose only field has no value is left out.
+`{item_id}`, `{item_type}`, `{tool_name}`, `{tool_use_id}`, `{session_id}` and `{ext}`.
 
-What is put into a path keeps `A-Z a-z 0-9 . _ -`; any other byte is percent-encoded, a name of dots
-only too; what is empty or over 120 bytes is named by its hash. No id or tool name leads out of the
-root.""",
+What is put into a path keeps `A-Z a-z 0-9 . _ -`; what is empty or over 120 bytes is named by its
+hash. No id or tool name leads out of the root.""",
     "Step": """\
-A step sees the list as the session's past and the steps before it have left it. What was offloaded
-once keeps its placeholder. `must_shrink` measures in the unit of the item's threshold. A step `on:
-arrival` sees one item at a time, and has no gates, no `keep_recent`, `order`, `until`, `ephemeral`
-or `unit`.
+A step sees the list as the steps before it have left it. What was offloaded once keeps its
+placeholder. A step `on: arrival` sees one item at a time, and has no gates, no `keep_recent`,
+`order`, `until`, `ephemeral` or `unit`.
 
 `drop` takes what is kept and what a placeholder stands for. A result goes with its call and a call
 with its result; parallel calls beside them stay. A removal is not made when it would leave an
@@ -199,15 +188,14 @@ keeps the newest; `except_tools`, `errors: false`, pins, `offload: false`, thres
 `must_shrink` take away. A threshold binds `offload` and `clear`, and `drop` only where its own
 `select` gives it.
 
-`largest` measures in the unit of the threshold of this `select`, else of the policy's, else in
-tokens. `by_type` needs `types`; what only `"*"` names goes last.
+`largest` measures in the unit of this `select`'s threshold, else of the policy's, else in tokens.
+`by_type` needs `types`; what only `"*"` names goes last.
 
 `with_input` replaces the long strings of the input when the step takes the result, unless the call
 is pinned or has `offload: false`. With `leave: empty` the input becomes `{}`; `offload` saves it
 first.""",
     "Until": """\
-`tokens` are those that the gate of this name compares; `frees` are those that the list has lost
-since the step began, net of placeholders.""",
+`tokens` are those that the gate of this name compares; `frees` are net of placeholders.""",
     "Gates": """\
 A share of the window is not rounded. Every comparison is in the plan. A closed gate leaves
 everything untouched.
@@ -320,7 +308,9 @@ def _section(
     depth = "##" if is_top or "." not in heading else "###"
     described = owner["description"]
     meanings = {key.schema["description"] for key in keys(schema) if _holds(key, map_name)}
-    parts = [f"{depth} {heading}", *([] if described in meanings else [described])]
+    # A description of one clause says what the line of the key says that holds the map.
+    says_more = described not in meanings and re.search(r"[;,]|\. ", described)
+    parts = [f"{depth} {heading}", *([described] if says_more else [])]
     parts.append("\n".join(lines))
     if map_name == "ItemRule":
         parts.append(_item_types(schema))

@@ -2,9 +2,10 @@
 
 An order is said in the same words, and forbidden or not as in the order. An order and a text are
 read sentence by sentence, and a sentence by its clauses, each with whether something in it is
-negated. One sentence must have enough words of the order. A prohibition needs a
-negated clause on what is forbidden, an order a clause that is not negated, and a limit its numbers
-beside words that do not lift it. Another sentence never counts. So a text that says
+negated. One sentence must have most words of the order, in any order, or at least half of the words
+of both must be common to both, so that a sentence on something else does not count. A prohibition
+needs a negated clause on what is forbidden, an order a clause that is not negated, and a limit its
+numbers beside words that do not lift it. Another sentence never counts. So a text that says
 the order in quite other words is held to lack it; one that says the opposite does as well.
 
 An exact value has to be there to the letter. A task is there if two sentences in a row have most of
@@ -20,15 +21,18 @@ from dataclasses import dataclass
 from policyctx.compaction.extractive.languages import cues_of
 from policyctx.tokens.encoders import CJK
 
-# The share of an order's words that a sentence must have, and of what is forbidden.
-_ENOUGH, _OF_FORBIDDEN = 0.5, 0.6
+# The share of an order's words that a text must have, or the share of the words of both that they
+# have in common.
+_ENOUGH, _ALIKE = 0.6, 0.5
 # Sentences with a smaller share are not read for what they order.
 _LEAST = 0.25
-_WORD = re.compile(r"\d[\d.,:]*(?<![.,:])|[^\W\d_][\w'-]+")
+# Letters of a word that are compared, and those that an abbreviation has at least.
+_BEGINNING, _SHORT = 6, 4
+_WORD = re.compile(r"[^\W\d_]\w+")
 _PLURAL = re.compile(r"(?<=[a-z]{3})ie[sd]$")
-_ENDING = re.compile(r"(?<=[a-z]{4})(?:ly|ions?|ments?|(?<!s)s)$|(?<=[a-z]{3})(?:ing|ed|es|e)$")
-_OF = re.compile(r"'s?$")
-_DOUBLED = re.compile(r"([bdgmnprt])\1$")
+_ENDING = re.compile(
+    r"(?<=[a-z]{4})(?:ly|ions?|ments?|(?<!s)s)$|(?<=[a-zäöü]{3})(?:ing|ed|es|e|e[nr]s?)$"
+)
 _NUMBER = re.compile(r"(?<![\w./-])\d(?:[\d.,:]*\d)?(?![a-z0-9_/-])")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])")
 _CLAUSE = re.compile(
@@ -53,6 +57,7 @@ _AT_LEAST = re.compile(
 _LESS = re.compile(r"\b(?:below|under|less than|fewer than|weniger als|unter)\b|低于|少于")
 _ONLY = re.compile(r"\b(?:only|nur|uniquement)\b|只|仅")
 _EXCEPTED = re.compile(r"\b(?:without|unless|except|until|ohne|außer|sans|sauf)\b|除非|除了|未经")
+_ONLY_IF = re.compile(r"\b(?:only|nur) (?:after|if|mit|nach|on|once|when|with|wenn)\b")
 _SIGNS = re.compile(r"[。，：；！？、\uff08\uff09“”「」]")
 _LEAD = re.compile(r"\s*#+ |.*[:：]\s*(?:\*\*)?$")
 # The end of a line that a program has broken in the middle of a sentence.
@@ -74,7 +79,17 @@ _NUMBERS = {
 _SPELLED = re.compile(rf"\b(?:{'|'.join(sorted(_NUMBERS, key=len, reverse=True))})\b")
 _CJK_DIGITS = "零一二三四五六七八九十"
 _CJK_SPELLED = re.compile(r"[一二两三四五六七八九十](?=[个次分秒小天行条名点位倍元页人块种毫])")
-_SIZE = re.compile(r"(?<=\d)(?=(?:%|[kmgt]i?b|ms|px|秒)(?![a-z0-9_]))")
+_UNITS = {
+    name: f" {unit}"
+    for unit, names in (
+        ("ms", "milliseconds millisecond msec millisekunden millisecondes 毫秒"),
+        ("s", "seconds second secs sec sekunden sekunde secondes seconde 秒"),
+        ("min", "minutes minute mins minuten 分钟"),
+    )
+    for name in names.split()
+}
+_UNIT = re.compile(rf"(?<=\d)[ -]?({'|'.join(_UNITS)})(?![a-z])")
+_SIZE = re.compile(r"(?<=\d)(?=(?:%|[kmgt]i?b|m?s|min|px)(?![a-z0-9_]))")
 
 
 def plain(text: str) -> str:
@@ -84,24 +99,22 @@ def plain(text: str) -> str:
     bare = _SPELLED.sub(lambda found: _NUMBERS[found[0]], bare)
     bare = _CJK_SPELLED.sub(lambda found: str(_CJK_DIGITS.find(found[0].replace("两", "二"))), bare)
     bare = re.sub(r"(?<=\d) ?(?:percent|per cent|prozent)\b", "%", bare)
+    bare = _UNIT.sub(lambda found: _UNITS[found[1]], bare)
     return " ".join(_SIZE.sub(" ", bare).split())
 
 
 def stems_of(text: str) -> frozenset[str]:
-    """Return what a text is about: its words without their endings, and pairs of CJK characters."""
+    """Return what a text is about: the beginnings of its words, and CJK characters."""
     cues = cues_of()
-    bare = cues.negations.removed_from(
-        cues.orders.removed_from(cues.revisions.removed_from(plain(text)))
-    )
-    found = {_stem(word) for word in _WORD.findall(CJK.sub(" ", bare))}
-    for run in re.findall(rf"(?:{CJK.pattern})+", _SIGNS.sub(" ", bare)):
-        found |= {run[i : i + 2] for i in range(max(1, len(run) - 1))}
-    return frozenset(found)
+    bare = plain(text)
+    for idle in (cues.approvals, cues.negations, cues.revisions, cues.orders):
+        bare = idle.removed_from(bare)
+    words = {_stem(word) for word in _WORD.findall(CJK.sub(" ", bare))}
+    return frozenset(words.union(CJK.findall(_SIGNS.sub(" ", bare))))
 
 
 def _stem(word: str) -> str:
-    bare = _PLURAL.sub("y", _OF.sub("", word))
-    return _DOUBLED.sub(r"\1", _ENDING.sub("", bare))
+    return _ENDING.sub("", _PLURAL.sub("y", word))[:_BEGINNING]
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,9 +149,10 @@ class Statement:
         clauses = [*map(_clause, filter(None, _CLAUSE.split(bounded)))]
         words = frozenset(word for one in clauses for word in one.words)
         allowed = any(one.allows for one in clauses)
-        asks = cues.approvals.found_in(_EXCEPTED.split(bounded)[0]) and not allowed
+        before = _EXCEPTED.split(bounded)[0]
+        asks = cues.approvals.found_in(before) or _ONLY_IF.search(before) is not None
         numbers = frozenset(_NUMBER.findall(bounded))
-        return cls(plain(text), words, numbers, clauses, is_limit, asks)
+        return cls(plain(text), words, numbers, clauses, is_limit, asks and not allowed)
 
     @property
     def _forbidden(self) -> frozenset[str]:
@@ -154,7 +168,7 @@ class Statement:
             return order.text in self.text
         # What is to be done instead of what is forbidden belongs to the order.
         has_rest = not order._ordered or _common(self.words, order._ordered) > 0
-        has_words = has_rest and _covers(self.words, order.words, _ENOUGH)
+        has_words = has_rest and _is_same(self.words, order.words)
         if not has_words or not order.numbers <= self.numbers:
             return False
         if order.numbers and (order.is_limit or _AT_LEAST.search(order.text)):
@@ -182,16 +196,12 @@ class Statement:
 
     def _holds(self, forbidden: frozenset[str]) -> bool:
         """Return whether a clause forbids this."""
-        for one in self.clauses:
-            common = _common(one.words, forbidden)
-            if one.forbids and common:
-                if common >= _OF_FORBIDDEN * len(forbidden):
-                    return True
-                # A short clause, as in `the CLI is synchronous, no async there`.
-                whole = _covers(self.words, forbidden, _OF_FORBIDDEN)
-                if whole and common >= _OF_FORBIDDEN * len(one.words):
-                    return True
-        return False
+        return any(
+            _is_same(one.words, forbidden)
+            or (_common(one.words, forbidden) > 0 and _is_same(self.words, forbidden))
+            for one in self.clauses
+            if one.forbids
+        )
 
 
 def _clause(text: str) -> _Clause:
@@ -207,23 +217,29 @@ def _clause(text: str) -> _Clause:
         # Without being asked.
         permitted = True
     forbids = strong or (weak and not permitted)
-    if excepted is not None and excepted.start() and strong:
-        # A condition is not what is forbidden.
-        text = text[: excepted.start()]
-    words = stems_of(text)
-    parts = {_stem(part) for word in words if "-" in word for part in word.split("-") if part}
-    return _Clause(text, words | parts, forbids, lifted or (permitted and not strong))
+    return _Clause(text, stems_of(text), forbids, lifted or (permitted and not strong))
 
 
 def _common(have: frozenset[str], wanted: frozenset[str]) -> int:
+    """Return how many words are there; of a long one a beginning of four letters is enough."""
     return sum(
-        word in have or ("-" in word and all(_stem(part) in have for part in word.split("-")))
+        word in have or (len(word) >= _SHORT and any(_is_beginning(one, word) for one in have))
         for word in wanted
     )
 
 
-def _covers(have: frozenset[str], wanted: frozenset[str], enough: float) -> bool:
-    return _common(have, wanted) >= enough * len(wanted)
+def _is_beginning(one: str, other: str) -> bool:
+    return len(one) >= _SHORT and (one.startswith(other) or other.startswith(one))
+
+
+def _beginnings(words: frozenset[str]) -> frozenset[str]:
+    return frozenset(word[:_SHORT] for word in words)
+
+
+def _is_same(have: frozenset[str], wanted: frozenset[str]) -> bool:
+    """Return whether words are on what is wanted, and on little else."""
+    common = _common(have, wanted)
+    return common >= _ENOUGH * len(wanted) or 2 * common >= _ALIKE * (len(have) + len(wanted))
 
 
 def sentences_in(text: str) -> Iterator[str]:
@@ -254,6 +270,8 @@ class Said:
     def __init__(self, text: str) -> None:
         self._folded = plain(text)
         self._sentences = [(one, stems_of(one)) for one in sentences_in(text)]
+        self._beginnings = [_beginnings(words) for _, words in self._sentences]
+        self._read: dict[int, Statement] = {}
 
     def has(self, value: str) -> bool:
         """Return whether the text has a value to the letter, in any case and without Markdown."""
@@ -267,11 +285,14 @@ class Said:
         return all(self._says(Statement.of(one)) for one in binding or sentences)
 
     def _says(self, order: Statement) -> bool:
-        return any(
-            Statement.of(sentence).says(order)
-            for sentence, words in self._sentences
-            if not order.words or len(words & order.words) >= _LEAST * len(order.words)
-        )
+        wanted, least = _beginnings(order.words), _LEAST * len(order.words)
+        near = (i for i, one in enumerate(self._beginnings) if len(one & wanted) >= least)
+        return any(self._statement(number).says(order) for number in near)
+
+    def _statement(self, number: int) -> Statement:
+        if number not in self._read:
+            self._read[number] = Statement.of(self._sentences[number][0])
+        return self._read[number]
 
     def is_about(self, text: str, enough: float) -> bool:
         """Return whether two sentences in a row have this share of the words of a text."""

@@ -84,7 +84,7 @@ def points_of(history: History) -> list[HistoryPoint]:
 
     Raises `MessagesError` for what is no message list.
     """
-    contents = gathered(history, cues_of(SHIPPED))
+    contents = gathered(history, cues_of(SHIPPED), is_stepped=False)
     found = [
         *filter(None, map(quoted, contents.said.get(Group.USER, ()))),
         *_tasks(contents.said.get(Group.TASKS, ())),

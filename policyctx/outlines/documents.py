@@ -25,7 +25,10 @@ _LEAST_ROWS = 3
 _FEW = 5
 _TOGETHER = 8
 _MOSTLY = 0.5
-_LONG_CHARS, _SHOWN_CHARS, _SHORT_CHARS = 200, 70, 40
+# Characters of a row of JSON or of a table. A string that would take more than half of one has rows
+# of its own.
+WIDEST_JOINED = 400
+_LONG_CHARS, _SHOWN_CHARS, _SHORT_CHARS = WIDEST_JOINED // 2, 70, 40
 
 
 class Placed(NamedTuple):
@@ -233,7 +236,7 @@ def _span(counts: Counter[str], rows: int) -> str:
 def _shown(value: object) -> str:
     """Return a value without the quotes and brackets that say nothing."""
     if isinstance(value, str):
-        text = " ".join(value[: 2 * _LONG_CHARS].split())
+        text = " ".join(value[:WIDEST_JOINED].split())
         return text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}…"
     if isinstance(value, dict | list):
         return _shown(json.dumps(value, ensure_ascii=False).replace('"', ""))

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from policyctx.outlines.documents import (
+    WIDEST_JOINED,
     document_rows,
     documents,
     long_strings,
@@ -27,7 +28,7 @@ _SEPARATOR = re.compile(
 )
 # The number that a host puts before a line of a file.
 _NUMBERED = re.compile(r"\s{0,8}(\d{1,7})(?:→|\t|\||:(?=\s|$)| |:)")
-_WIDEST, _NARROWEST, _WIDEST_JOINED = 170, 100, 400
+_WIDEST, _NARROWEST = 170, 100
 _CHARS_A_TOKEN = 3
 _NAME_CHARS = 24
 _IMPORTANT = 5
@@ -175,7 +176,7 @@ def fitted(
     order = by_weight(rows)[: tokens + 1]  # a row has a token or more
     wanted = sum(min(len(row.text), _WIDEST) for row in rows if row.weight >= _IMPORTANT)
     width = _WIDEST * tokens * _CHARS_A_TOKEN // max(wanted, 1)
-    width = min(max(width, _NARROWEST), _WIDEST) if are_cut else _WIDEST_JOINED
+    width = min(max(width, _NARROWEST), _WIDEST) if are_cut else WIDEST_JOINED
 
     def shown(chosen: Sequence[int]) -> str:
         named = sorted({at for at in order if rows[at].short}.difference(chosen))

@@ -89,12 +89,13 @@ ENGLISH = Language(
         |not yet|still|open|pending|waiting|until"""
     ),
     negations=_words(
-        """not|never|no|nor|without|avoid|forbidden|stop|refrain|except|unless|prohibited|forbid
-        |forbids|cannot|can't|don't|do not|dont|doesn't|mustn't|shouldn't|won't|isn't|aren't
-        |hands off|off limits|exclude|out of scope|nothing|none|nobody|free of
-        |under no circumstances|instead of|rather than|unchanged|untouched|stays as it is
-        |stay as they are|stay away from|leave … alone|leave/keep … as/unchanged|didn't
-        |wasn't|weren't|hasn't|haven't"""
+        """not|never|no|nor|without|avoid|forbidden|stop|quit|refrain|except|unless|prohibited
+        |forbid|forbids|banned|disallowed|ruled out|taboo|cannot|can't|don't|do not|dont|doesn't
+        |mustn't|shouldn't|won't|isn't|aren't|hands off|off limits|exclude|out of scope
+        |nothing|none|nobody|free of|under no circumstances|instead of|rather than|unchanged
+        |untouched|stays as it is|stay as they are|stay away from
+        |stay/keep out of|leave … alone|leave/keep … as/unchanged|didn't|wasn't|weren't|hasn't
+        |haven't"""
     ),
     standing=_words(
         """^never|^always|^avoid|^only|^be sure to|^prefer|^refrain|please no|^no new/more
@@ -155,7 +156,7 @@ ENGLISH = Language(
     ),
     reports=_words(
         """did not|didn't|was not|wasn't|were not|weren't|has not|hasn't|have not|haven't|had not
-        |never called|not yet|not found|no such|isn't|is not yet|could not|couldn't"""
+        |never called|not yet|not found|no such|isn't|is not yet|could not|couldn't|if …"""
     ),
     approvals=_words(
         """approval|permission|consent|ask|asks|asked|asking|confirm|confirmation|okay|approve
@@ -175,6 +176,7 @@ ENGLISH = Language(
         |everything|thing|things|stuff|just|really|also|too|like|get|got|do|does|did|done|was
         |were|been|being|have|has|had|by|or|but|as|would|could|can|may|might|will|alone|used|using
         |uses|both|only|from here on|ever|us|him|her|them|end|up|until
+        |user|user's|agent|wants|first|wait
         |touch|touched|touching|modify|modified|modifies|modifying|edit|edits|edited|editing|alter
         |altered|changes|changing|time|times|make|per"""
     ),
@@ -268,8 +270,8 @@ GERMAN = Language(
     news=_words("entschieden|weil|ursache|gefunden|fehlgeschlagen|noch nicht|offen|läuft|ergebnis"),
     negations=_words(
         """nicht|nichts|nie|niemals|kein|keine|keinen|keiner|keinem|keines|ohne|außer|verboten
-        |auf keinen fall|unter keinen umständen|statt|anstatt|unverändert|finger weg|hör auf
-        |vermeide|verzichte"""
+        |untersagt|tabu|auf keinen fall|unter keinen umständen|statt|anstatt|unverändert|finger weg
+        |hör auf|vermeide|verzichte"""
     ),
     failures=_words("fehler|nicht gefunden|fehlgeschlagen"),
     abbreviations=_words("hr|fr|nr|str|z.b|d.h|u.a|bzw|ggf|inkl|evtl|vgl|usw|ca|abs|tel"),

@@ -84,7 +84,7 @@ class Model(Section):
     """What counts tokens: `o200k_base`, `cl100k_base`, `approximate` (characters ÷ 4, rounded up),
     `anthropic` (the provider's own count), a name registered in code, or a map."""
     token_scale: Annotated[float, Field(gt=0, le=10)] = 1.0
-    """Provider tokens per counted token."""
+    """Provider tokens per counted token; each count is multiplied by it."""
     cache: PromptCache = PromptCache()
     """The provider's prompt cache."""
     price: Annotated[

@@ -58,9 +58,8 @@ class Summary(Section):
     """How the summary is made."""
 
     by: Annotated[str, Field(min_length=1)] = "extractive"
-    """`extractive` (no model, no network), `none` (no summary: the wording alone stands for the
-    history, then what is pinned), `anthropic`, `openai` (OpenAI, or an endpoint compatible with
-    it), or a name registered in code."""
+    """`extractive` (no model, no network), `none` (the wording alone, then what is pinned),
+    `anthropic`, `openai` (or an endpoint compatible with it), or a name registered in code."""
     model: str = "claude-haiku-4-5"
     """The model that is asked. `openai` needs one. With `reuse_cache` it is the session's own,
     by default `model.name`."""
@@ -115,8 +114,8 @@ class Summary(Section):
         Annotated[str, BeforeValidator(template_of(PROMPT_FIELDS)), Field(min_length=1)] | None,
         Field(examples=["Summarise in {max_words} words:\n{sections}\n{rules}"]),
     ] = None
-    """All that a model is told beside the conversation, in place of the library's own words; its
-    fields are `{sections}`, `{rules}`, `{max_words}` and `{earlier_summary}`."""
+    """All that a model is told beside the conversation; its fields are `{sections}`, `{rules}`,
+    `{max_words}` and `{earlier_summary}`."""
     attempts: Annotated[int, Field(ge=1, le=10)] = 3
     """The most attempts at one summary."""
     backoff: Duration = DurationValue(2)
@@ -233,8 +232,8 @@ class Compaction(Section):
     )
     """A tail that stays; stretched so that pairs stay whole."""
     keep_system_messages: bool = True
-    """System and developer messages in the middle of the list stay, whole. `false` replaces them,
-    and the extractive summary quotes them."""
+    """System and developer messages in the middle of the list stay. `false` replaces them, and the
+    extractive summary quotes them."""
     keep_newest_user_message: bool = False
     """Of what is replaced, the newest message of the user stays, behind the summary."""
     min_new: Annotated[Ratio, Field(examples=["10%"])] = Fraction(1, 10)

@@ -51,8 +51,8 @@ class Select(Threshold):
     keep_first: Annotated[KeepFirst | None, Field(examples=[{"messages": 2}])] = None
     """What the list begins with stays, and what would have to leave with it."""
     placeholders: bool = False
-    """Also items that another step has offloaded: a smaller placeholder for the same file takes
-    the place of the first. For `offload`, with fields that show nothing of the text."""
+    """Also items that another step has offloaded, which get a smaller placeholder for the same
+    file. For `offload`, with fields that show nothing of the text."""
     superseded: bool = False
     """Only results that a later one shows again: the same text of the same call, or all lines of a
     file, by `reads_file` and `reads_lines`."""
@@ -93,8 +93,8 @@ class Step(Section):
     """Unique in the policy; `a-z`, `0-9` and `-`."""
     on: Literal["model_call", "arrival", "overflow"] = "model_call"
     """`model_call`: before a model call, over the whole list. `arrival`: once for each new item.
-    `overflow`: when the provider has refused the prompt as too long, before it is sent once more;
-    the size that was refused is the window of that model from then on."""
+    `overflow`: when the provider has refused the prompt as too long, before it is sent once more.
+    """
     do: Annotated[Do, Field(description=_ACTIONS)]
     select: Select = Select()
     """Which items; not for `compact`."""
