@@ -65,7 +65,8 @@ _EXAMPLE = re.compile(
 _FURTHER = re.compile(r"^((?:step|untouched|unmarked) +)(.*\n)(?:(?:\1.*|…)\n)+", re.MULTILINE)
 # Lines that say more than the page explains.
 _LEFT_OUT = re.compile(
-    r"^(?:usage|largest|window|prices|output|ttl|tier|untouched|unmarked|unread|time) .*\n(?: .*\n)*",
+    r"^(?:usage|largest|window|prices|output|ttl|tier|untouched|unmarked|unread|time) .*\n"
+    r"(?: .*\n)*",
     re.MULTILINE,
 )
 _SHOWN = 2
