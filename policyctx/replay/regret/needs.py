@@ -113,7 +113,7 @@ def _in_blocks_of(
 ) -> Iterator[tuple[str, Range]]:
     """Yield the lost strings, and what else a reply says of the lines around them.
 
-    Who reads a lost string again reads these lines too, and not what stands far from it.
+    Who reads a lost string again reads these lines too, and not what is far from it.
     """
     blocks = {lines.block_of(shared[text]) for text in lost}
     for text, place in shared.items():
