@@ -195,7 +195,6 @@ _LONG = 80
 _ABSOLUTE = re.compile(r"[/~]|[A-Za-z]:[\\/]")
 _LINES_OF_PATH = re.compile(r"(?<=[A-Za-z0-9]):\d+(?:-\d+)?$")
 _PATCH = re.compile(r"\*\*\* (Add|Update|Delete) File: ([^\n\\\"]+)")
-_MISSING = re.compile(r"^.{0,400}: No such file or directory", re.MULTILINE)
 # Folders of files outside the work.
 SCRATCH = re.compile(
     r"^(?:/private)?/(?:tmp|var/folders|dev/shm)/|/scratchpad/|/\.claude/(?:plans|projects|todos)/"
@@ -288,10 +287,8 @@ def files_of(
             committed = call.message if is_made else committed
         # Of several commands any may be the one that failed.
         is_one = call.command is None or len(command_parts(call.command)) == 1
-        missing = _MISSING.findall(call.result or "") if call.command else ()
         for path, verb in _uses(call, reads_file):
-            is_missing = any(path in line for line in missing)
-            if is_missing or call.result is None or (call.failed and is_one and verb != "named"):
+            if call.result is None or (call.failed and is_one and verb != "named"):
                 continue
             used = True
             for one in _in(path, files) if verb in {"restored", "deleted"} else ():

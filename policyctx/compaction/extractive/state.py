@@ -19,7 +19,9 @@ from policyctx.compaction.extractive.files import (
 from policyctx.compaction.extractive.said import Quote
 from policyctx.compaction.extractive.texts import one_line, shortened
 
-_MOST_TASKS, _MOST_STEPS, _MOST_MADE, _MOST_RUNNING, _MOST_NAMES, _MANY = 30, 10, 4, 8, 4, 100
+_MOST_TASKS, _MOST_MADE, _MOST_RUNNING, _MOST_NAMES = 30, 4, 8, 4
+# Of the commands before the last message, and after it.
+_MOST_BEFORE, _MOST_AFTER, _MANY = 5, 10, 100
 _LONGEST_LINE, _LONGEST_COMMAND, _LONGEST_WORDS, _LONGEST_WHOLE = 160, 240, 300, 900
 # Of a result only the beginning and the end are looked at.
 _LOOKED_AT = 2_000
@@ -274,7 +276,7 @@ def steps_of(
         steps.append(step)
         if len(steps) > 2 * _MANY:
             old = [one for one in steps[:_MANY] if one.goes_on or one.is_made]
-            steps[:_MANY] = old[-_MOST_STEPS:]
+            steps[:_MANY] = old[-_MOST_AFTER:]
     if said >= 0:
         at = next((i for i, one in enumerate(steps) if one.message >= said), len(steps))
         steps[at:at] = [_Step(_SAID, "", said, frozenset({_CHANGE}))] if at else []
@@ -290,7 +292,9 @@ def _chosen(steps: Sequence[_Step]) -> list[_Step]:
     left = [one for one in left if one.goes_on or one is left[-1] or not one.is_void]
     made = [one for one in left if one.is_made][-_MOST_MADE:]
     running = [one for one in left if one.goes_on][-_MOST_RUNNING:]
-    ended = [one for one in left if not one.goes_on][-_MOST_STEPS:]
+    ended = [one for one in left if not one.goes_on]
+    at = next((i for i, one in enumerate(ended) if one.command == _SAID), 0)
+    ended = [*ended[max(0, at - _MOST_BEFORE) : at], *ended[at:][-_MOST_AFTER:]]
     kept = {id(one) for one in (*made, *running, *ended)}
     left = [one for one in left if id(one) in kept]
     return left[:-1] if left and left[-1].command == _SAID else left

@@ -22,12 +22,7 @@ from policyctx.compaction.extractive.fitting import (
     ranked,
 )
 from policyctx.compaction.extractive.languages import SHIPPED, Cues, Language, cues_of
-from policyctx.compaction.extractive.said import (
-    LONG_NOTE,
-    UNREADABLE,
-    Quote,
-    quotes_in,
-)
+from policyctx.compaction.extractive.said import LONG_NOTE, UNREADABLE, Quote, quotes_in
 from policyctx.compaction.extractive.state import steps_of, tasks_of
 from policyctx.compaction.extractive.texts import pieces_of
 from policyctx.compaction.extractive.writing import (
@@ -157,22 +152,13 @@ def _orders_in(text: str, told: Container[str]) -> Iterator[Quote]:
             yield Quote(one.text, section, user=False, depth=1)
 
 
-# Pieces of a message that is quoted whole if it adds something to what was said before.
-_RETYPED = 12
-
-
 def _once(quotes: Iterable[Quote], seen: Iterable[str] = ()) -> Iterator[Quote]:
-    """Yield the quotes without those `seen`, and without messages that say nothing new.
-
-    Of a long message that says something new only that is quoted, of one with equal lines in a row
-    the first.
-    """
+    """Yield the quotes without those `seen`, and without messages that say nothing new."""
     left_out, known = frozenset(seen), set[str]()
     for _, group in groupby(quotes, key=lambda one: one.message):
         pieces = [one for one in group if one.text not in left_out]
         texts = {one.text for one in pieces}
-        if texts <= known or len(pieces) > _RETYPED:
-            pieces = [one for one in pieces if one.text not in known]
+        pieces = [] if texts <= known else pieces
         known |= texts
         yield from (next(same) for _, same in groupby(pieces, key=lambda one: one.text))
 

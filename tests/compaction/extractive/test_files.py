@@ -125,18 +125,6 @@ def test_a_folder_that_a_call_only_names_is_not_listed() -> None:
     assert group(summary_of(user("Go."), *messages), Group.FILES) == []
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
-        "cat: src/gone.py: No such file or directory",
-        "sed: can't read src/gone.py: No such file or directory",
-    ],
-)
-def test_a_file_that_one_of_several_commands_did_not_find_is_not_read(said: str) -> None:
-    shown = ran("cat src/there.py; cat src/gone.py; cat src/last.py", f"x = 1\n{said}\ny = 2", "c1")
-    assert files(*shown) == ["src/last.py: read", "src/there.py: read"]
-
-
 def test_a_patch_that_did_not_apply_is_not_listed() -> None:
     patch = "*** Begin Patch\n*** Update File: lib/a.py\n@@\n-x\n+y\n*** End Patch"
     refused = "apply_patch verification failed: Failed to find expected lines in lib/a.py"

@@ -397,11 +397,6 @@ def test_of_a_template_the_beginning_and_the_end_are_kept() -> None:
     assert found[-1] == " Never write outside of /srv/app."
 
 
-def test_a_line_for_the_client_is_not_quoted() -> None:
-    report = 'Pushed.\n\n::git-push{cwd="/srv/app" branch="main"}'
-    assert group(summary_of(user("Push."), said(report)), Group.AGENT) == ["- Pushed."]
-
-
 def test_what_the_agent_announces_last_is_quoted() -> None:
     last = "The port was taken on both of the machines. Let me add a test, and commit it:"
     found = group(summary_of(user("Mend it."), said(last)), Group.AGENT)
