@@ -237,8 +237,7 @@ def lines_of(units: Sequence[Unit], layout: Layout, left_out: LeftOut) -> Iterat
     """Yield the lines of a summary of these units, section by section."""
     sections: dict[int, list[Unit]] = {}
     for unit in sorted(units, key=lambda one: one.place):
-        if (place := layout.place_of(unit.group)) is not None:
-            sections.setdefault(place, []).append(unit)
+        sections.setdefault(layout.place_of(unit.group), []).append(unit)
     for i, place in enumerate(sorted(sections)):
         if i:
             yield SummaryLine("")

@@ -163,27 +163,14 @@ def _once(quotes: Iterable[Quote], seen: Iterable[str] = ()) -> Iterator[Quote]:
         yield from (next(same) for _, same in groupby(pieces, key=lambda one: one.text))
 
 
-def ranked_units(
-    history: History, settings: Summary, languages: Sequence[Language] = SHIPPED
-) -> tuple[Unit, ...]:
-    """Return all that the policy's sections can hold of a history, what is kept longest first.
+def ranked_units(history: History, languages: Sequence[Language] = SHIPPED) -> tuple[Unit, ...]:
+    """Return all that a summary can hold of a history, what is kept longest first.
 
     The summary for any limit is written from a prefix of this order. Raises `MessagesError` for
     what is no message list.
     """
-    return _ranking(history, settings, languages)[0]
-
-
-def _ranking(
-    history: History, settings: Summary, languages: Sequence[Language]
-) -> tuple[tuple[Unit, ...], Contents, Layout]:
     cues = cues_of(tuple(languages))
-    contents = gathered(history, cues)
-    layout = Layout(settings.sections)
-    order = tuple(
-        unit for unit in ranked(contents, cues) if layout.place_of(unit.group) is not None
-    )
-    return order, contents, layout
+    return ranked(gathered(history, cues), cues)
 
 
 def extractive_summary(
@@ -219,7 +206,9 @@ def summary_lines(
 ) -> list[SummaryLine]:
     """Return the lines of `extractive_summary`, each with the unit that it was written from."""
     limits = [limit.without(beside) for limit in limits_of(history, settings, counter)]
-    order, contents, layout = _ranking(history, settings, languages)
+    cues = cues_of(tuple(languages))
+    contents, layout = gathered(history, cues), Layout(settings.sections)
+    order = ranked(contents, cues)
     lines = fitted(order, limits, layout, contents, history.archive)
     return lines or [_shortest(order, layout, limits)]
 

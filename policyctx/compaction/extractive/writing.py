@@ -203,36 +203,24 @@ _NAMES_OF = {
         r"|aufgaben?|nächste|état|tâches|statut)\b|状态|任务|进度|进展|下一步|待办|当前|计划"
     ),
 }
-# Those of sections that hold nothing of this.
-_NAMES_NOT = re.compile(
-    r"\b(?:tools?|calls|commands|actions|errors?|resolutions|problems?|failures|issues|fixes"
-    r"|bugs|troubleshooting|werkzeuge|aufrufe|fehler|probleme|outils|erreurs|problèmes)\b"
-    r"|工具|调用|命令|错误|问题|异常|失败|解决|故障"
-)
 
 
 class Layout:
     """The sections that groups are written in, by the words of the sections' names.
 
     Each kind of content goes into the section whose name has most of the words of that kind, the
-    first of equals, else into the first section with a name of no kind, else into the first one;
-    without such sections files are left out.
+    first of equals; what no section is named for into the first one.
     """
 
     def __init__(self, sections: Sequence[SummarySection]) -> None:
         self.names = tuple(section.name for section in sections)
-        names = [name.casefold() for name in self.names]
-        known = re.compile("|".join(words.pattern for words in (*_NAMES_OF.values(), _NAMES_NOT)))
-        others = [i for i, name in enumerate(names) if not known.search(name)]
-        self._places: dict[Group, int | None] = {}
+        self._places: dict[Group, int] = {}
         for groups, words in _NAMES_OF.items():
-            counts = [len(set(words.findall(name))) for name in names]
-            place = others[0] if others else None if groups == (Group.FILES,) and names else 0
-            place = counts.index(max(counts)) if any(counts) else place
-            self._places |= dict.fromkeys(groups, place)
+            counts = [len(set(words.findall(name.casefold()))) for name in self.names]
+            self._places |= dict.fromkeys(groups, counts.index(max(counts)) if counts else 0)
 
-    def place_of(self, group: Group) -> int | None:
-        """Return the position of the section that an entry goes into; None for none."""
+    def place_of(self, group: Group) -> int:
+        """Return the position of the section that an entry goes into."""
         return self._places[group]
 
     def heading(self, place: int) -> str:

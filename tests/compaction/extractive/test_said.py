@@ -9,7 +9,6 @@ import pytest
 
 from policyctx.compaction.assembly import History
 from policyctx.compaction.extractive import Group, ranked_units
-from policyctx.policy.models.compaction import Summary
 from tests.compaction.extractive.summaries import group, later, ran, said, summary_of
 from tests.conversations import Message, picture, results, thinking, user
 
@@ -186,7 +185,7 @@ def test_earlier_last_messages_go_to_what_the_agent_said() -> None:
 
 def ranks(*messages: Message) -> dict[str, int]:
     """The place of each unit in the order, by its text without the marks."""
-    order = ranked_units(History(list(messages)), Summary())
+    order = ranked_units(History(list(messages)))
     return {re.sub(r"^- (\[agent\] )?", "", unit.text): i for i, unit in enumerate(order)}
 
 
@@ -295,7 +294,7 @@ def test_a_title_of_the_agent_is_not_under_the_command_of_its_message() -> None:
     run = {"type": "tool_use", "id": "c1", "name": "Bash", "input": {"command": "make check"}}
     work = {"role": "assistant", "content": [{"type": "text", "text": text}, run]}
     history = History([user("Why?"), work, results(("c1", "ok"))])
-    leads = [unit.text for unit in ranked_units(history, Summary()) if unit.leads]
+    leads = [unit.text for unit in ranked_units(history) if unit.leads]
     assert leads == ["- [agent, while working] ## Found"]
 
 

@@ -76,7 +76,7 @@ def test_a_language_can_be_added() -> None:
         user("Raja on sittenkin 45 euroa."),
         user("Älä poista sitä."),
     ]
-    units = ranked_units(History(told), Summary(), (ENGLISH, finnish))
+    units = ranked_units(History(told), (ENGLISH, finnish))
     assert [unit.text for unit in units if unit.hard] == ["- Älä poista sitä."]
 
 
