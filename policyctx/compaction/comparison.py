@@ -29,11 +29,10 @@ _LEAST = 0.25
 # Letters of a word that are compared, and those that an abbreviation has at least.
 _BEGINNING, _SHORT = 6, 4
 _WORD = re.compile(r"[^\W\d_]\w+")
-_PLURAL = re.compile(r"(?<=[a-z]{3})ie[sd]$")
 _ENDING = re.compile(
     r"(?<=[a-z]{4})(?:ly|ions?|ments?|(?<!s)s)$|(?<=[a-zäöü]{3})(?:ing|ed|es|e|e[nr]s?)$"
 )
-_NUMBER = re.compile(r"(?<![\w./-])\d(?:[\d.,:]*\d)?(?![a-z0-9_/-])")
+_NUMBER = re.compile(r"(?<![a-z0-9_./-])\d(?:[\d.,:]*\d)?(?![a-z0-9_/-])")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])")
 _CLAUSE = re.compile(
     r"[,;] |[，；、]| [-\u2013\u2014] |(?=而是|但)"
@@ -60,8 +59,6 @@ _EXCEPTED = re.compile(r"\b(?:without|unless|except|until|ohne|außer|sans|sauf)
 _ONLY_IF = re.compile(r"\b(?:only|nur) (?:after|if|mit|nach|on|once|when|with|wenn)\b")
 _SIGNS = re.compile(r"[。，：；！？、\uff08\uff09“”「」]")
 _LEAD = re.compile(r"\s*#+ |.*[:：]\s*(?:\*\*)?$")
-# The end of a line that a program has broken in the middle of a sentence.
-_WRAPPED = re.compile(r"(?<=[^\s.!?:;])\n(?=[a-zäöü][^).])")
 _ITEM = re.compile(r"^\s*(?:[-*+•]|\d+[.)])\s+")
 
 _ONES, _TENS = range(2, 13), range(20, 101, 10)
@@ -114,7 +111,7 @@ def stems_of(text: str) -> frozenset[str]:
 
 
 def _stem(word: str) -> str:
-    return _ENDING.sub("", _PLURAL.sub("y", word))[:_BEGINNING]
+    return _ENDING.sub("", word)[:_BEGINNING]
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,9 +175,8 @@ class Statement:
             return (order._is_conditional and self.asks) or self._holds(forbidden or order.words)
         if _ONLY.search(order.text) and _ONLY.search(self.text):
             return not cues_of().lifts.found_in(self.text)
-        lost = self._forbidden - self._ordered
         lifted = any(one.allows and order.words & one.words for one in self.clauses)
-        is_turned = len(order.words & lost) * 2 >= len(order.words & self.words)
+        is_turned = len(order.words & self._forbidden) * 2 >= len(order.words & self.words)
         return not (is_turned or lifted)
 
     def _lifts(self, order: Statement) -> bool:
@@ -245,7 +241,7 @@ def _is_same(have: frozenset[str], wanted: frozenset[str]) -> bool:
 def sentences_in(text: str) -> Iterator[str]:
     """Yield the sentences of a text; an entry of a list comes with its lead if that forbids it."""
     cues, lead = cues_of(), ""
-    for line in _WRAPPED.sub(" ", text).split("\n"):
+    for line in text.split("\n"):
         if not line.strip():
             continue
         is_item = _ITEM.match(line) is not None

@@ -109,7 +109,8 @@ def quoted(one: Quote) -> HistoryPoint | None:
 
 
 def _is_exact(value: str) -> bool:
-    return len(value.split()) <= _WORDS_OF_VALUE and not value.startswith("[")
+    is_spelled = value.isnumeric() and not value.isdecimal()  # such as 五, which may become 5
+    return len(value.split()) <= _WORDS_OF_VALUE and not (is_spelled or value.startswith("["))
 
 
 def _tasks(said: Iterable[Quote]) -> Iterator[HistoryPoint]:

@@ -142,6 +142,7 @@ def test_a_task_and_a_remark_are_no_order(talk: str) -> None:
         ("Bitte keine neuen Tabellen anlegen.", "Neue Tabellen sind nicht erlaubt"),
         ("Niemals ohne Rückfrage löschen.", "Löschen nur nach Rückfrage"),
         ("Ne renomme jamais de colonne.", "Les colonnes ne doivent jamais être renommées"),
+        ("每页最多显示五条记录。", "每页最多显示 5 条记录"),
         ("发布之前一定要先检查日志。", "每次发布前需要查看日志"),
         ("不要修改 deploy 目录下的脚本。", "deploy 目录的脚本禁止改动"),
         ("Bitte ändere nichts am Schema.", "Das Schema darf nicht verändert werden"),
