@@ -32,6 +32,9 @@ _WORD = re.compile(r"[^\W\d_]\w+")
 _ENDING = re.compile(
     r"(?<=[a-z]{4})(?:ly|ions?|ments?|(?<!s)s)$|(?<=[a-zäöü]{3})(?:ing|ed|es|e|e[nr]s?)$"
 )
+# A letter or a digit; a CJK character is a word of its own.
+_LETTER = r"[^\W\u1100-\uffef]"
+_NO_WORD_BEFORE = rf"(?<!{_LETTER})(?<!{_LETTER}\.)"
 _NUMBER = re.compile(r"(?<![a-z0-9_./-])\d(?:[\d.,:]*\d)?(?![a-z0-9_/-])")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])")
 _CLAUSE = re.compile(
@@ -272,7 +275,7 @@ class Said:
     def has(self, value: str) -> bool:
         """Return whether the text has a value to the letter, in any case and without Markdown."""
         escaped = re.escape(plain(value))
-        return re.search(rf"(?<![\w.]){escaped}(?!\w)", self._folded) is not None
+        return re.search(rf"{_NO_WORD_BEFORE}{escaped}(?!{_LETTER})", self._folded) is not None
 
     def says(self, text: str) -> bool:
         """Return whether it says all that a text orders, each in one sentence."""

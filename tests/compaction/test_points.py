@@ -136,6 +136,13 @@ def test_the_last_name_of_a_path_is_enough() -> None:
     assert lacked("Changed my_limits.py.", *edited("c1", "/work/src/limits.py")) != []
 
 
+@pytest.mark.parametrize(
+    "order", ["Only use the key in .env.test, never another.", "并发最多开4个，再多会超时"]
+)
+def test_a_value_behind_a_dot_or_a_cjk_character_is_found(order: str) -> None:
+    assert lacked(f"- {order}", user(order)) == []
+
+
 def test_a_compound_name_is_enough_without_its_suffix() -> None:
     assert lacked("Made rate_limits.h and .c.", *edited("c1", "src/rate_limits.c")) == []
     assert lacked("Changed the limits.", *edited("c1", "src/limits.c")) == ["src/limits.c"]
