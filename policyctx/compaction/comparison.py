@@ -125,6 +125,8 @@ class _Clause:
     """Whether it says that something must not be."""
     allows: bool
     """Whether it lifts an order, or allows something."""
+    binds: bool
+    """Whether it orders or forbids; the others give a reason or an example."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +170,9 @@ class Statement:
             return order.text in self.text
         # What is to be done instead of what is forbidden belongs to the order.
         has_rest = not order._ordered or _common(self.words, order._ordered) > 0
-        has_words = has_rest and _is_same(self.words, order.words)
+        binding = frozenset(word for one in order.clauses if one.binds for word in one.words)
+        is_on_it = _is_same(self.words, order.words) or _is_same(self.words, binding)
+        has_words = has_rest and is_on_it
         if not has_words or not order.numbers <= self.numbers:
             return False
         if order.numbers and (order.is_limit or _AT_LEAST.search(order.text)):
@@ -186,6 +190,8 @@ class Statement:
         """Return whether it allows what is beyond a limit."""
         if _AT_LEAST.search(order.text):
             return _LESS.search(self.text) is not None and not self._forbidden
+        if any(one.allows and _EXCEEDS.search(one.text) for one in self.clauses):
+            return True
         lifts = _EXCEEDS.search(self.text) or any(one.allows for one in self.clauses)
         return not self.is_limit and bool(lifts)
 
@@ -216,7 +222,8 @@ def _clause(text: str) -> _Clause:
         # Without being asked.
         permitted = True
     forbids = strong or (weak and not permitted)
-    return _Clause(text, stems_of(text), forbids, lifted or (permitted and not strong))
+    binds = forbids or cues.standing.found_outside(cues.remarks, text)
+    return _Clause(text, stems_of(text), forbids, lifted or (permitted and not strong), binds)
 
 
 def _common(have: frozenset[str], wanted: frozenset[str]) -> int:
@@ -238,7 +245,8 @@ def _beginnings(words: frozenset[str]) -> frozenset[str]:
 def _is_same(have: frozenset[str], wanted: frozenset[str]) -> bool:
     """Return whether words are on what is wanted, and on little else."""
     common = _common(have, wanted)
-    return common >= _ENOUGH * len(wanted) or 2 * common >= _ALIKE * (len(have) + len(wanted))
+    is_most = common >= _ENOUGH * len(wanted)
+    return common > 0 and (is_most or 2 * common >= _ALIKE * (len(have) + len(wanted)))
 
 
 def sentences_in(text: str) -> Iterator[str]:

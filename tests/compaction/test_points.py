@@ -38,6 +38,7 @@ def lacked(text: str, *messages: Message) -> list[str]:
         "All errors should be logged.",
         "The only problem is the name: never change it.",
         "Don't show keys.",
+        "Leave schema.sql alone, the team owns it.",
         "Use at most 3 retries.",
         "From now on write the tests first.",
         "Comments should link to an issue.",

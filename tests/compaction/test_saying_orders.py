@@ -137,6 +137,10 @@ def test_a_task_and_a_remark_are_no_order(talk: str) -> None:
         ("Stay out of the repo config.", "The repository configuration is taboo"),
         ("Don't release unless I say so.", "Releases only if the user says so"),
         ("Retries must stop after 45 seconds.", "Retries must stop after 45 s"),
+        (
+            "Use at most 4 workers on this host, colleagues run nightly training jobs there.",
+            "Limit: 4 workers on this host",
+        ),
         ("A request must time out after 2 minutes.", "Requests time out after 2min"),
         ("Run the formatter before every push.", "Format prior to pushing"),
         ("Bitte keine neuen Tabellen anlegen.", "Neue Tabellen sind nicht erlaubt"),
@@ -161,6 +165,10 @@ def test_a_sentence_says_an_order_in_other_words(order: str, text: str) -> None:
         ("Ask me before you upgrade the compiler.", "Upgrade the compiler without asking"),
         ("Use at most five threads.", "More than 5 threads are fine"),
         ("Answers shouldn't be longer than 200 words.", "Answers may be longer than 200 words"),
+        (
+            "Answers shouldn't be longer than 200 words.",
+            "Answers may be longer than 200 words, up to 300",
+        ),
         ("Leave the parser alone.", "The parser may be changed"),
         ("Don't mock the clock, inject it.", "Mock the clock instead of injecting it"),
         ("Don't use global variables.", "Global variables are no longer forbidden"),
