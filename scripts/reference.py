@@ -21,8 +21,7 @@ TITLE = "# Policy reference"
 
 INTRODUCTION = """\
 A policy is one YAML file. Every key has a default but `apiVersion`, `name`, and a step's `name` and
-`do`; `{apiVersion: policyctx/v1, name: nothing}` is a policy that does nothing. This one has a key
-of each kind:
+`do`. This one has a key of each kind:
 
     apiVersion: policyctx/v1
     name: example
@@ -45,10 +44,9 @@ of each kind:
         do: compact
         when: {tokens: {at_least: 80%}}
 
-Below, each key has its type in brackets, and behind a semicolon its default, if it has one, or
-`required`. `policyctx schema KEY` says the same about one key in the terminal. Errors and warnings
-have a [code](diagnostics.md). An editor that reads JSON Schema completes and checks a policy whose
-first line names the file that `policyctx schema` prints:
+Each key has its type in brackets, and behind a semicolon its default or `required`; `policyctx
+schema KEY` says the same. Errors and warnings have a [code](diagnostics.md). An editor checks a
+policy whose first line names the file that `policyctx schema` prints:
 
     # yaml-language-server: $schema=./policy.schema.json
 
@@ -60,76 +58,60 @@ and 64 KiB. An unknown key is an error.
 
 A share such as `10%` is of what its key names. Durations are written `90s`, `5m`, `3h`, `30d`;
 sizes `512KiB`, `5GB`. `${NAME}` or `${NAME:-default}` may be the whole of a value: it is read from
-the environment, and what it holds is typed like a value in the file. Blanks around it do not count,
-and an empty variable counts as unset. A variable may hold a secret, so errors, warnings and
-`policyctx show` print its expression and never its value. A valid value appears where it takes
-effect: a number in a plan, a root in the paths of files, a wording in a placeholder, and the path
-of a policy in `extends` as the name of that file.
+the environment and typed like a value in the file; an empty variable counts as unset. Errors,
+warnings and `policyctx show` print its expression, never its value, which appears where it takes
+effect, such as in the paths of files.
 
 In a condition a map means *all*, a list of maps means *any*.
 
 `extends` names presets, fragments and files; a path is relative to the file that names it, and
 stays inside the [project](diagnostics.md#pc207-a-file-outside-of-the-project). A fragment is a part
-that ships with the library, such as `file-readers`: the tools by which known agents read files. It
-is not a policy itself. Maps merge by key. `steps` merge by `name`: a known one is replaced in
-place, a new one goes to the end (though before an inherited `compact`, which is last), or before
-the step that its `before` names; `remove: true` takes one out. `match`, `when`, `select`,
-`keep_recent`, `placeholder` and the pair of `min_tokens` and `min_chars` are replaced whole. Item
-types and tools of the nearer file are tried first."""
+that ships with the library, such as `file-readers`: the tools by which known agents read files.
+Maps merge by key. `steps` merge by `name`: a known one is replaced in place, a new one goes to the
+end (though before an inherited `compact`), or before the step that its `before` names; `remove:
+true` takes one out. `match`, `when`, `select`, `keep_recent`, `placeholder` and the pair of
+`min_tokens` and `min_chars` are replaced whole. Item types and tools of the nearer file are tried
+first."""
 
 
 NOTES = {
     "Model": """\
-Characters are Unicode code points. The text of an item is a string as it is, and of a list of
-blocks the texts of the blocks, joined by a newline, in which a block without a text is a line
-of compact JSON. A list without any text is compact JSON; with `store.blocks: json` the
-characters of every list are those of its JSON. In tokens an image counts by its size in pixels
-and a document by its pages, after the provider's rules and never as its base64 text. In
-characters a list with an image or a document counts as its JSON, with the base64 text. Every
-count of a text's tokens is multiplied by `token_scale` and rounded.
+The text of a list of blocks is the texts of the blocks, joined by a newline; a block without a text
+is a line of compact JSON. With `store.blocks: json` the characters of every list are those of its
+JSON. In tokens an image counts by its size in pixels and a document by its pages; in characters a
+list with one counts as its JSON.
 
 Thresholds and `keep_recent` measure items alone, without `tokenizer.per_message`. Code gives any
 other counter: by name with `policyctx.register_tokenizer`, or for one session with
-`Session(counter=…)`. Such a counter may have a number `per_message` too.""",
+`Session(counter=…)`.""",
     "ItemRule": """\
 Each key is looked up on its own, and the nearest wins: the step's `select`, the tool (the exact
-name, then globs in the order written), the item type, the types that it refines, a hint from
-code, the top level. Code gives hints by the names of tools:
-`Session(hints={"browser": {"keep_recent": 3}})`. Where nobody says anything, `offload` is
+name, then globs in the order written), the item type, the types that it refines, a hint from code
+(`Session(hints={"browser": {"keep_recent": 3}})`), the top level. Without any, `offload` is
 `false`, `min_tokens` is 0, nothing is pinned, and nothing is recent but what is `recalled`.
 
 A type of your own refines a built-in one, inherits its keys, and is selected where that one is
-named. Yours are tried in the order written. What is offloaded or cleared keeps its type.
+named. Yours are tried in the order written.
 
-`recalled` is a result of `read_offloaded` or `search_offloaded`, or one whose call names a file of
-the store. Its own `keep_recent` is 3, and no step takes it on arrival. A type of yours may refine
-it.
+`recalled` is a result of `read_offloaded` or `search_offloaded`, or of a call that names a file of
+the store. Its own `keep_recent` is 3, and no step takes it on arrival.
 
-Never taken: the system prompt, a compaction's summary, blocks of an unknown kind, the newest
-user message, and a pending call with all after it. A call is pending while it has no answer and
-no later assistant message shows that the agent went on without one; an abandoned call stays, and
-holds nothing else. Thinking can only be dropped, and that of the current turn only where it is
-an item of the Responses API that leaves with the call it led to.
+Never taken: the system prompt, a compaction's summary, blocks of an unknown kind, the newest user
+message, and a pending call with all after it: one without an answer, unless a later assistant
+message shows that the agent went on. Thinking can only be dropped, and that of the current turn
+only where an item of the Responses API leaves with the call it led to.
 
 Of a call that is offloaded or cleared, every string of its input that is longer than the
-placeholder gives way to it, in the unit of the threshold. An input that is not an object, or has no
-such string, stays. An image or document becomes a text block with the placeholder; what is saved
-is the block's JSON.""",
+placeholder gives way to it. An image or document becomes a text block with the placeholder.""",
     "KeepRecent": """\
 A number alone means items. Those counted together are the step's candidates that get their
-`keep_recent` from the same key, and are of one tool, or of one type, or all, as `per` says; an
-item without a tool is counted with its type. Small and already offloaded ones are counted;
-parallel calls stay together, so that more may stay than was asked for, never less. In a step with
-`ephemeral: true`, or with `batches: split` of the `keep_recent` that counts the recent one, they do
-not: each is emptied when it is old itself. Its call and its result stay in the list, so the list
-stays valid. `drop` and `compact` take pairs out of the list, and never split a batch.
+`keep_recent` from the same key, and are of one tool, of one type, or all, as `per` says; an item
+without a tool is counted with its type. Small and already offloaded ones are counted; parallel
+calls stay together, so that more may stay, never less. In a step with `ephemeral: true`, or with
+`batches: split`, each is emptied when it is old itself. `drop` and `compact` never split a batch.
 
-`messages`, `turns` and `replies` are those of the whole list, so `per` means nothing there. With
-`of: candidates` only those turns or replies count in which there is an item that is counted:
-`turns: 2` keeps what belongs to the newest two of them, however many turns without one came since.
 With `tokens` and `max_tokens` each item has its own size, also when a placeholder stands for it;
-a message that `compact` keeps counts with the tokenizer's `per_message`. With `max_tokens`
-`compact` keeps the newest message however large it is.""",
+with `max_tokens` `compact` keeps the newest message however large it is.""",
     "Placeholder": """\
 A string alone is the `text`. Its fields: `{path}` (absolute), `{relative_path}` (from the
 store's root), `{store_path}` (the same without `./`), `{cwd_path}` (from the working directory in
@@ -150,33 +132,26 @@ or `ReadBackTools(session)` was made. Otherwise it is `{READ_AGAIN}`
 
 """
     """\
-A line ends with a newline, which a carriage return may precede; nothing else ends one, and the
-last line needs none. `{lines}` counts them so. `head` and `tail` measure the text itself: the
-numbers of lines and the marks of cut ones come on top. The head comes first, and the tail is taken
-from what it leaves, so that a short text is shown once. `tokens: N` shows at most N, and one
-character more would be too many; no character is cut.
+A line ends with a newline, which a carriage return may precede. `head` and `tail` measure the text
+itself, without numbers of lines and marks. The tail is taken from what the head leaves.
 
-`{gap}` is the text of `gap` where characters of the text stand between head and tail, or after a
-head without a tail. Where none do, it is the newline that the lines of the head are without, so
-that `{head}{gap}{tail}` is the whole text.
+`{gap}` is the text of `gap` where something is left out between head and tail, or after a head
+without a tail; else it is what makes `{head}{gap}{tail}` the whole text.
 
-`{outline}` shows at most `outline: {tokens: N}` of what tells most, with the kind and size of the
-text in its first line. Each row begins with its line in the text, within a long line with
-`LINE:CHARACTER`, to read on from with `read_offloaded`. The same text has the same outline, and no
-model is asked. The file holds the text itself.
+Each row of `{outline}` begins with its line in the text, within a long line with `LINE:CHARACTER`,
+to read on from with `read_offloaded`. No model is asked.
 
 In the input of a call a placeholder stands for a string, so these fields tell of that string:
 `{head}`, `{tail}`, `{outline}`, `{tokens}`, `{chars}`, `{lines}`, `{omitted_lines}`,
 `{omitted_chars}`.
 `{sha256}` is that of the whole input, as the file holds it.
 
-`{omitted_lines}` is the number of lines of which nothing is shown, `{omitted_chars}` that of the
-characters not shown, those hidden in cut lines among them. Both are 0 where the whole text is
-shown.
+`{omitted_lines}` is the number of lines of which nothing is shown, `{omitted_chars}` that of all
+characters not shown.
 
-`{source_path}` is the absolute path of the file that the agent read, if the host of the agent
-reports it, as the hook for Claude Code does; `{source_first_line}` and `{source_last_line}` are the
-lines that were read. For any other item they describe its own file, as `{path}` does.
+`{source_path}` is the absolute path of the file that the agent read, if the host reports it,
+`{source_first_line}` and `{source_last_line}` the lines that were read; else of the item's own
+file.
 
     placeholder:
       text: |-
@@ -187,84 +162,65 @@ lines that were read. For any other item they describe its own file, as `{path}`
       tail: {lines: 5}
       max_line_chars: 200""",
     "Store": """\
-A relative root is below the working directory; one given in code or as `--root` replaces it
-whole. The fields of `session_id` are `{date}` and `{time}` (UTC) and `{random}`; those of
-`path` are `{item_id}`, `{item_type}`, `{tool_name}`, `{tool_use_id}`, `{session_id}` and
-`{ext}`. A folder whose only field has no value is left out. A result without an id, such as that
-of a legacy `function_call`, has the tool's name and a hash of its text as `{tool_use_id}`.
+A relative root is below the working directory; one given in code or as `--root` replaces it whole.
+The fields of `session_id` are `{date}` and `{time}` (UTC) and `{random}`; those of `path` are
+`{item_id}`, `{item_type}`, `{tool_name}`, `{tool_use_id}`, `{session_id}` and `{ext}`.
 
-What is put into a path keeps `A-Z a-z 0-9 . _ -`; any other byte is percent-encoded, a name of
-dots only too; what is empty or over 120 bytes is named by its hash. With `escape: _` each dot of a
-name of dots only becomes `_` too. No id or tool name leads out of the root.""",
+What is put into a path keeps `A-Z a-z 0-9 . _ -`; what is empty or over 120 bytes is named by its
+hash. No id or tool name leads out of the root.""",
     "Step": """\
-A step sees the list as the session's past and the steps before it have left it. What was
-offloaded once keeps its placeholder in every later turn of the session. `must_shrink` measures
-in the unit of the item's threshold. Items that arrive come one by one, so that a step `on:
-arrival` has no gates, no `keep_recent`, `order`, `until`, `ephemeral` or `unit`.
+A step sees the list as the steps before it have left it. What was offloaded once keeps its
+placeholder. A step `on: arrival` sees one item at a time, and has no gates, no `keep_recent`,
+`order`, `until`, `ephemeral` or `unit`.
 
-`drop` takes what is kept and what a placeholder stands for. A result goes with its call and a
-call with its result; parallel calls beside them stay. Thinking that would be alone in its
-message goes along when it is of an earlier turn. A removal is not made when it would leave an
-assistant message first or last, or only thinking in a message, or when what goes along is
-pinned; where a later step makes room for it, it goes in the same turn. `drop` has no
-`placeholder`, `must_shrink` or `with_input`.
+`drop` takes what is kept and what a placeholder stands for. A result goes with its call and a call
+with its result; parallel calls beside them stay. A removal is not made when it would leave an
+assistant message first or last, or only thinking in a message, or when what goes along is pinned.
+`drop` has no `placeholder`, `must_shrink` or `with_input`.
 
-With a `unit` of more than an item, whatever is selected takes its unit along, the items in it that
-are not selected too; a call and its result, with their units, always leave together. A system
-message is no part of a unit. The unit stays where anything in it is recent by the step's
-`keep_recent`, pinned, protected, excepted by `except_tools`, or a failed result under `errors:
-false`. `frees` and `ratio` count what is selected, without what goes along.""",
+With a `unit` of more than an item, whatever is selected takes its unit along; a call and its
+result, with their units, always leave together. The unit stays where anything in it is recent by
+the step's `keep_recent`, pinned, protected, excepted by `except_tools`, or a failed result under
+`errors: false`. `frees` and `ratio` count only what is selected.""",
     "Select": """\
 In this order: `types` and `tools` make the candidates; `keep_recent` counts among them and
 keeps the newest; `except_tools`, `errors: false`, pins, `offload: false`, thresholds and
 `must_shrink` take away. A threshold binds `offload` and `clear`, and `drop` only where its own
 `select` gives it.
 
-`largest` measures in the unit of the threshold of this `select`, else of the policy's, else in
-tokens. `by_type` needs `types`; what only `"*"` names goes last. `until` is asked before each
-item, under `by_type` before each type.
+`largest` measures in the unit of this `select`'s threshold, else of the policy's, else in tokens.
+`by_type` needs `types`; what only `"*"` names goes last.
 
-`with_input` replaces the long strings of the input when the step takes the result, unless the
-call is pinned or has `offload: false`. With `leave: empty` the input becomes `{}` instead, however
-short it is; `offload` saves it first. An input that is not a JSON object stays.""",
+`with_input` replaces the long strings of the input when the step takes the result, unless the call
+is pinned or has `offload: false`. With `leave: empty` the input becomes `{}`; `offload` saves it
+first.""",
     "Until": """\
-`tokens` are those that the gate of this name compares; `frees` are those that the list has lost
-since the step began, net of placeholders.""",
+`tokens` are those that the gate of this name compares; `frees` are net of placeholders.""",
     "Gates": """\
-A gate with `at_least`, `over`, `under` or `at_most` compares a number with them, exactly: a share
-of the window is not rounded. Every comparison is made, and is in the plan. A closed gate leaves
-everything untouched and costs nothing.
+A share of the window is not rounded. Every comparison is in the plan. A closed gate leaves
+everything untouched.
 
-`ratio` is closed when there is nothing in the messages, and when nothing is selected; then
-nothing is divided. `ratio` and `frees` reckon as if no file name were taken. `idle` is closed
-before the first model call.
+`ratio` is closed when nothing is selected, `idle` before the first model call.
 
 `since_last` counts what came behind the message with which the list ended when the step last took
-something. A turn counts if it began since, and tokens are those of the messages in the list as it
-is now. Everything in the list counts before the step has taken anything, and where the list lacks
-that message, as after a compaction. It holds after a restart; with `store.state: none` nothing is
-remembered.
+something; everything counts before that, and where the list lacks that message, as after a
+compaction. It holds after a restart, but not with `store.state: none`.
 
-`failed` opens also when the answers were refused. It stays closed if nothing is new to summarise,
-if the caller's hook declined, and in a compaction on demand. The step runs behind the `compact`
-step, on the same moment, over the list as the steps before have left it. `plan` and a replay make
-no summary that fails, so there it opens only where no summary would help.
+`failed` stays closed if nothing is new to summarise, if the caller's hook declined, and in a
+compaction on demand. `plan` and a replay make no summary that fails, so there it opens only where
+no summary would help.
 
 `pays_back` is
 
     rewritten * (cache_write - cache_read) / (freed * cache_read)
 
-rounded up. A share is of the model calls so far, counted by the replies in the list: with
-`at_most: 25%`, an edit after 40 calls must have paid for itself after 10 more. The prices are those
-of `model.price`, else of the called model, for the size of the list; a model without prices has
-those of most providers in proportion: a write costs 1.25 of the input, for an hour 2, and a read
-0.1. `cache_write` is the price of input where a provider bills no writes, and `cache_write_1h`
-where the TTL is an hour. `rewritten` are the tokens that were sent before, from the first changed
-message on, less those `freed`. It is 0 when the cache holds nothing any more: before the first
-call, after more than `model.cache.ttl`, or with less sent than `model.cache.min_tokens`. A
-session that took over a list, as after a restart, takes what comes before the newest reply to be
-sent, and cached if the time of the last call is not known. When nothing would be freed, the gate is
-closed.""",
+rounded up. A share is of the model calls so far: with `at_most: 25%`, an edit after 40 calls must
+have paid for itself after 10 more. The prices are those of `model.price`, else of the called model;
+a model without prices has those of most providers in proportion: a write costs 1.25 of the input,
+for an hour 2, and a read 0.1. `rewritten` are the tokens that were sent before, from the first
+changed message on, less those `freed`. It is 0 when the cache holds nothing any more: before the
+first call, after more than `model.cache.ttl`, or with less sent than `model.cache.min_tokens`. When
+nothing would be freed, the gate is closed.""",
 }
 
 
@@ -277,7 +233,7 @@ def reference() -> str:
         for name in schema["$defs"]
     }
     parts = [TITLE, INTRODUCTION]
-    said: dict[tuple[str, str, str], tuple[str, str]] = {}
+    said: dict[tuple[str, str], tuple[str, str, str]] = {}
     for map_name, heading in headings.items():
         parts += _section(schema, map_name, heading, links, said)
     return "\n\n".join(parts) + "\n"
@@ -326,7 +282,7 @@ def _section(
     map_name: str,
     heading: str,
     links: dict[str, str],
-    said: dict[tuple[str, str, str], tuple[str, str]],
+    said: dict[tuple[str, str], tuple[str, str, str]],
 ) -> list[str]:
     """The section of a map; `said` has the section in which a key of a meaning stands first."""
     is_top = map_name == KEYS_OF_POLICY
@@ -336,10 +292,11 @@ def _section(
         about = type_, default, meaning = _about(schema, map_name, name, links)
         # The heading of the top alone is translated, and its anchor with it.
         if not is_top:
-            first, usual = said.setdefault((name, type_, meaning), (heading, default))
+            first, usual, written = said.setdefault((name, meaning), (heading, default, type_))
             if first != heading:
                 differs = "" if default == usual else default
-                about = ("", differs, f"as in [{first}](#{_anchor(first)})")
+                other = "" if type_ == written else type_
+                about = (other, differs, f"as in [{first}](#{_anchor(first)})")
         names_of.setdefault(about, []).append(name)
     lines: list[str] = []
     for about, names in names_of.items():
@@ -351,7 +308,9 @@ def _section(
     depth = "##" if is_top or "." not in heading else "###"
     described = owner["description"]
     meanings = {key.schema["description"] for key in keys(schema) if _holds(key, map_name)}
-    parts = [f"{depth} {heading}", *([] if described in meanings else [described])]
+    # A description of one clause says what the line of the key says that holds the map.
+    says_more = described not in meanings and re.search(r"[;,]|\. ", described)
+    parts = [f"{depth} {heading}", *([described] if says_more else [])]
     parts.append("\n".join(lines))
     if map_name == "ItemRule":
         parts.append(_item_types(schema))

@@ -31,11 +31,10 @@ _ITEM_WORDS = """\
 Items are named by their type: `user message`, or `web page` where the policy defines `web_page`.
 `result` and `call` are the items of tools; `item` is any item. The name of a tool, or a glob,
 comes before the type or after `from`; one that is a number or a position is quoted: `the first 2
-"2" results`. A tool that the context does not have is an error, which lists those that it has.
+"2" results`. A tool that the context does not have is an error.
 
 A position counts the items that match, the oldest first, from 1; one beyond the last is an error.
-A range may also be `the 2nd-4th results`. Counts may be words from `one` to `ten`: `the first two
-results`, `at least three results`. An ordinal with a wrong ending, such as `2st`, is an error.
+Counts may be words from `one` to `ten`.
 
 `the 3 results` and `all 3 results` mean every result, and that there are 3; `3 results` that the
 outcome holds for exactly 3 results, whichever they are; `only 3 results` that it holds for no
@@ -64,10 +63,10 @@ def _entry(definition: Definition) -> Iterator[str]:
     sentence = readable(definition.sentence)
     yield from ("", f"### `{sentence}`", "")
     yield from textwrap.wrap(definition.meaning, 99)
-    # Of a sentence without alternatives an example says no more than the table of values.
-    has_choice = bool(re.search(r"[|\[]|PIECES|ITEMS", sentence.replace("[s]", "")))
+    # What a sentence without optional words, pieces or items may say, its heading shows.
+    has_choice = bool(re.search(r"\[|PIECES|ITEMS", sentence.replace("[s]", "")))
     single = [one for one in definition.examples if has_choice and "\n" not in one]
-    shown = {*single[:1], max(single, key=len, default="")}
+    shown = {max(single, key=len, default="")}
     examples = [one for one in definition.examples if one in shown or "\n" in one]
     if examples:
         yield from ("", *(f"    {line}" for one in examples for line in one.split("\n")))

@@ -1,6 +1,5 @@
 """`policyctx test`: run features, with no pytest configuration at all."""
 
-import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,6 +13,8 @@ from policyctx.errors import install_command, visible
 # pytest's exit codes, as this command's: a feature that is broken, or none at all, is wrong input.
 _CODES = {0: 0, 1: 1, 2: 1, 4: 2, 5: 1}
 _PLUGINS = ("-p", "pytest-bdd", "-p", "policyctx")
+# pytest warns that it cannot rewrite the assertions of this package, which has none.
+_IMPORTED = ("-W", "ignore::pytest.PytestAssertRewriteWarning")
 
 
 def run(
@@ -93,7 +94,7 @@ def run(
     """
     if find_spec("pytest_bdd") is None:
         wanted = f"error: features need pytest-bdd: {install_command('bdd')}"
-        console(stderr=True).print(wanted, soft_wrap=True)
+        console(stderr=True).print(wanted)
         raise typer.Exit(2)
     if mutate is not None:
         from policyctx.cli.mutating import print_mutants  # noqa: PLC0415 - needs pytest
@@ -120,7 +121,9 @@ def run(
         options.append(f"--policyctx-cov-fail-under={cov_fail_under}")
     if cov_json is not None:
         options.append(f"--policyctx-cov-json={cov_json}")
-    # A process of its own: pytest wants to be the first to import what it tests.
-    command = [sys.executable, "-m", "pytest", *_PLUGINS, *options, *(paths or ())]
-    code = subprocess.run(command, check=False).returncode  # noqa: S603 - no shell
+    import pytest  # noqa: PLC0415 - only installed for features
+
+    if not sys.flags.safe_path:
+        sys.path.insert(0, str(Path.cwd()))  # as `python -m pytest` does
+    code = int(pytest.main([*_PLUGINS, *_IMPORTED, *options, *(paths or ())]))
     raise typer.Exit(_CODES.get(code, code))

@@ -179,7 +179,8 @@ class Statement:
             return not self._lifts(order)
         forbidden = order._forbidden
         if forbidden or order.asks:
-            return (order._is_conditional and self.asks) or self._holds(forbidden or order.words)
+            is_conditional = order.asks or _EXCEPTED.search(order.text) is not None
+            return (is_conditional and self.asks) or self._holds(forbidden or order.words)
         if _ONLY.search(order.text) and _ONLY.search(self.text):
             return not cues_of().lifts.found_in(self.text)
         lifted = any(one.allows and order.words & one.words for one in self.clauses)
@@ -194,10 +195,6 @@ class Statement:
             return True
         lifts = _EXCEEDS.search(self.text) or any(one.allows for one in self.clauses)
         return not self.is_limit and bool(lifts)
-
-    @property
-    def _is_conditional(self) -> bool:
-        return self.asks or _EXCEPTED.search(self.text) is not None
 
     def _holds(self, forbidden: frozenset[str]) -> bool:
         """Return whether a clause forbids this."""

@@ -18,7 +18,6 @@ from policyctx.compaction.extractive.said import ASKED
 from policyctx.compaction.extractive.summary import ranked_units
 from policyctx.compaction.extractive.texts import values_in
 from policyctx.compaction.extractive.writing import Group
-from policyctx.policy.models.compaction import Summary
 from policyctx.tokens.encoders import words_in
 
 HEADING = "## Not said above"
@@ -37,12 +36,12 @@ def lacking(text: str, record: Iterable[Unit]) -> list[Unit]:
     return lacked
 
 
-def units_of(history: History, settings: Summary) -> list[Unit]:
+def units_of(history: History) -> list[Unit]:
     """Return what the user said, and what an earlier summary holds, the most important first.
 
     Of an earlier summary in other words than the extractive one's, only what binds is returned.
     """
-    found = [unit for unit in ranked_units(history, settings) if unit.group in _LOOKED_FOR]
+    found = [unit for unit in ranked_units(history) if unit.group in _LOOKED_FOR]
     wanted = (unit for unit in found if unit.hard or unit.user)
     return sorted(wanted, key=lambda unit: not unit.hard)
 

@@ -236,7 +236,6 @@ class Conversation:
             placeholder=decision.placeholder,
             relative_path=path,
             alike=self.identities.alike(position) if leaves_nothing else 0,
-            behind=self.identities.behind(position) if leaves_nothing else None,
             rewritten=None,
         )
 

@@ -162,12 +162,6 @@ class Identities:
         counts = self._count_alike(position, len(self._items)).counts
         return counts.get(found, 1) + len(gone)
 
-    def behind(self, position: int) -> str:
-        """Return the hash of the item before this one, empty without any; none is in a result."""
-        before = (i for i in range(position - 1, -1, -1) if self._items[i].inside is None)
-        nearest = next(before, None)
-        return "" if nearest is None else self._hash(nearest)
-
     def _count_whole(self, end: int) -> None:
         """Count the decided items that stand whole before this position.
 

@@ -54,7 +54,7 @@ class Failures:
         raw = spliced(body, *again, fields=last.fields, writer=conversation.writer)
         what = "earlier decisions were applied again"
         if is_of_the_client(error):
-            _log.info("%s, and %s", NO_LIST, what)
+            _log.warning("%s, and %s", NO_LIST, what)
         elif not is_told:
             self.note(error, what)
         self._counts.request("reapplied")

@@ -41,6 +41,8 @@ class Policies:
         self._guard = Lock()
         self.reloads = 0
         """How often the policies were read again, or were tried to."""
+        self.redacts = False
+        """Whether one of the policies redacts."""
         self._read()
 
     def reload(self) -> None:
@@ -53,13 +55,14 @@ class Policies:
 
     def _read(self) -> None:
         policy = self._used(OffloadPolicy.load(self._name))
-        file = None
+        file, redacts = None, bool(policy.policy.redact)
         if self._agents is not None:
             file = read_agents(read_source(self._agents, str(self._agents)))
             for entry in file.entries:
-                self._used(OffloadPolicy(entry_policy(entry, file, agent=entry.pattern)))
+                made = self._used(OffloadPolicy(entry_policy(entry, file, agent=entry.pattern)))
+                redacts = redacts or bool(made.policy.redact)
         with self._guard:
-            self._policy, self._file = policy, file
+            self._policy, self._file, self.redacts = policy, file, redacts
             self._known: dict[str, OffloadPolicy] = {}
 
     def agent_of(self, headers: Mapping[str, str], identity: Identity | None) -> str:

@@ -193,7 +193,8 @@ class Proxy:
             app,
             handle_signals=False,
             handler_cancellation=True,
-            shutdown_timeout=limits.stopping_seconds,
+            # aiohttp waits for it twice: until a request ends, and until its handler has gone.
+            shutdown_timeout=limits.stopping_seconds / 2,
         )
         keep_header_bytes()
         self._forwarder = Forwarder(limits)
@@ -317,6 +318,8 @@ class Proxy:
         if base.endswith("/v1") and path.startswith("/v1/"):
             path = path.removeprefix("/v1")
         if api is None:
+            if request.method == "POST":
+                self._turning.warn_of_unread(f"to {plain_path}")
             return await self._counted(request, Outgoing(base + path, None), upstream)
         self._look_at_peer(request)
         with RoomShare(self._room) as share:

@@ -141,8 +141,16 @@ class Turning:
     def left_alone(self, error: UntouchableError) -> Turned:
         """Count a request that is sent as it came, since it cannot be edited safely."""
         self._count("untouchable")
-        _log.info("a request was sent unchanged: %s", error)
+        self._warn_of_unchanged(f"a request was sent unchanged: {error}")
         return Turned()
+
+    def warn_of_unread(self, which: str) -> None:
+        """Warn of a request that the proxy does not read, if a policy redacts."""
+        if self.policies.redacts:
+            self._warn_of_unchanged(f"a request {which} was sent unchanged")
+
+    def _warn_of_unchanged(self, text: str) -> None:
+        _log.warning("%s%s", text, "; nothing in it is redacted" if self.policies.redacts else "")
 
     def again_in_steps(self, turned: Turned, api: Api, error: bytes) -> Steps[bytes | None]:
         """Return the body to send once more for a request that was refused; raises nothing.
@@ -241,10 +249,11 @@ class Turning:
         body = read_body(raw, api.messages, likely, self._limits)
         if (held := api.held_by(body.fields)) is not None:
             self._count("held")
-            _log.info(HELD, held)
+            self._warn_of_unchanged(HELD % held)
             return Turned()
         if not body.messages:
             self._count("unchanged")
+            self.warn_of_unread(f"without a list in {api.messages!r}")
             return Turned()
         identity = named or identity_of(request.headers, body.fields)
         agent = self.policies.agent_of(request.headers, identity)

@@ -220,7 +220,7 @@ class _LaterTurns:
         reading = Reading()
         reading.extend(messages)
         summaries = frozenset(i for i, one in enumerate(messages) if _is_summary(one))
-        quotes = quotes_in(History(messages), reading, summaries, 1)
+        quotes = quotes_in(History(messages), reading, summaries)
         self._said = [one for one in quotes if one.user and not one.pasted]
         self._calls = list(calls_in(reading, summaries, cues_of()))
         self._at = at

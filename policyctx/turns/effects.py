@@ -238,7 +238,7 @@ class Verify(Effect["Verified"]):
         # A fifth of what it takes to import a session.
         from policyctx.compaction.verification import units_of, verified  # noqa: PLC0415
 
-        units = units_of(self.history, self.settings)
+        units = units_of(self.history)
         return verified(self.summary, units, self.most_words, self.beside)
 
 

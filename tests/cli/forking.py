@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import atexit
 import gc
-import importlib
+import importlib.util
 import io
 import json
 import os
@@ -28,6 +28,8 @@ from typing import Any, NoReturn
 
 # The integrations import the packages of their hosts; the command imports those that it uses.
 NOT_PRELOADED = "policyctx.integrations"
+# What commands import themselves.
+ALSO_PRELOADED = ("policyctx.integrations.claude_code", "pytest_bdd.plugin", "typer._adapters")
 
 
 def serve() -> None:
@@ -76,16 +78,21 @@ def _opened(request: dict[str, Any]) -> list[int]:
 
 
 def _preload() -> None:
+    from _pytest.config import default_plugins  # noqa: PLC0415
+
     import policyctx  # noqa: PLC0415
     from policyctx.errors import MissingExtraError  # noqa: PLC0415
+    from policyctx.pricing.rows import row_of  # noqa: PLC0415
     from policyctx.tokens.encoders import measure_for  # noqa: PLC0415
 
-    for name in _modules(policyctx.__path__, "policyctx."):
-        with suppress(MissingExtraError):  # of a package that is not installed
+    of_pytest = (f"_pytest.{plugin}" for plugin in default_plugins)
+    for name in (*_modules(policyctx.__path__, "policyctx."), *ALSO_PRELOADED, *of_pytest):
+        with suppress(MissingExtraError, ModuleNotFoundError):  # of what is not installed
             importlib.import_module(name)
-    importlib.import_module("pytest")
-    for fast in (None, False):  # each of the two libraries reads its vocabulary at the first count
+    # Each of the two libraries reads its vocabulary at the first count.
+    for fast in {False, importlib.util.find_spec("toktok") is not None}:
         measure_for("o200k_base", fast=fast)([""])
+    row_of("claude")  # builds the table of prices
     _build_command_once()
     gc.freeze()  # a collection in a fork would copy every page that it shares with the server
 

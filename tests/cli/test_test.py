@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -86,6 +88,23 @@ def test_the_steps_are_listed_with_those_of_the_conftest(folder: Path) -> None:
     assert listed[0]["examples"][0] == 'the policy "coding-agent"'
     assert listed[-1]["sentence"] == "my own"
     assert listed[-1]["defined_in"].endswith("conftest.py:2")
+
+
+def test_the_features_run_in_the_process_of_the_command(folder: Path) -> None:
+    own = 'import sys\nassert "policyctx.cli.test" in sys.modules\n'
+    (folder / "conftest.py").write_text(own, encoding="utf-8")
+    run = policyctx("test", cwd=folder)
+    assert (run.returncode, run.stderr) == (0, "")
+
+
+def test_a_conftest_imports_what_is_in_the_working_directory(folder: Path) -> None:
+    (folder / "below").mkdir()
+    (folder / "mine.feature").rename(folder / "below" / "mine.feature")
+    (folder / "below" / "conftest.py").write_text("import of_the_project\n", encoding="utf-8")
+    (folder / "of_the_project.py").touch()
+    command = [str(Path(sys.executable).with_name("policyctx")), "test", "below"]
+    run = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stderr) == (0, "")
 
 
 def test_the_words_of_a_step_are_arguments(folder: Path) -> None:

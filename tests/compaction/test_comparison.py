@@ -6,7 +6,6 @@ import pytest
 
 from policyctx.compaction.assembly import History
 from policyctx.compaction.verification import lacking, units_of
-from policyctx.policy.models.compaction import Summary
 from tests.compaction.extractive.summaries import said
 from tests.conversations import Message, user
 
@@ -19,7 +18,7 @@ COMPLETE = """The user said that main must never be pushed to. Port: 8081."""
 
 
 def lacked(text: str, *messages: Message) -> list[str]:
-    units = units_of(History(messages), Summary())
+    units = units_of(History(messages))
     return sorted(unit.text.removeprefix("- ") for unit in lacking(text, units))
 
 

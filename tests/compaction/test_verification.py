@@ -7,7 +7,6 @@ import pytest
 from policyctx.compaction.assembly import History
 from policyctx.compaction.extractive.writing import Group, read_back
 from policyctx.compaction.verification import HEADING, units_of, verified
-from policyctx.policy.models.compaction import Summary
 from policyctx.tokens.encoders import words_in
 from tests.conversations import Message, user
 
@@ -18,7 +17,7 @@ def appended(summary: str, *said: str, room: int = PLENTY) -> list[str]:
     messages: list[Message] = []
     for text in said:
         messages += [user(text), {"role": "assistant", "content": "I look at it."}]
-    found = verified(summary, units_of(History(messages), Summary()), room)
+    found = verified(summary, units_of(History(messages)), room)
     lines = [line for line in found.text.split("\n") if line.startswith("- ")]
     assert found.appended == len(lines)
     assert found.text.startswith(summary)
@@ -71,24 +70,24 @@ def test_orders_come_first_where_the_room_is_short() -> None:
 
 
 def test_without_room_nothing_is_appended_and_what_is_missing_is_counted() -> None:
-    found = verified("Nothing.", units_of(History([user("Never push to main.")]), Summary()), 3)
+    found = verified("Nothing.", units_of(History([user("Never push to main.")])), 3)
     assert found == ("Nothing.", 0, 1)
 
 
 def test_the_agents_words_are_not_appended() -> None:
     history = History([user("Go on."), {"role": "assistant", "content": "The port must be 8081."}])
-    assert verified("Nothing.", units_of(history, Summary()), PLENTY).appended == 0
+    assert verified("Nothing.", units_of(history), PLENTY).appended == 0
 
 
 def test_appended_lines_are_the_users_words_in_the_next_round() -> None:
     first = verified(
-        "## Goals\nThe port.", units_of(History([user("Never push to main.")]), Summary()), PLENTY
+        "## Goals\nThe port.", units_of(History([user("Never push to main.")])), PLENTY
     )
     assert [one.text for one in read_back(first.text).contents.said[Group.USER]] == [
         "Never push to main."
     ]
     history = History([user("[Summary]"), user("Go on.")], earlier={0: first.text})
-    again = verified("## Goals\nThe port.", units_of(history, Summary()), PLENTY)
+    again = verified("## Goals\nThe port.", units_of(history), PLENTY)
     assert "- Never push to main." in again.text
     assert str(Group.USER) in again.text
 
@@ -96,6 +95,6 @@ def test_appended_lines_are_the_users_words_in_the_next_round() -> None:
 def test_an_order_that_a_models_earlier_summary_held_is_looked_for_too() -> None:
     earlier = "## Goals\nThe user forbids any push to main.\n\n## Status\nAll tests pass."
     history = History([user("[Summary]"), user("Go on.")], earlier={0: earlier})
-    found = verified("## Goals\nGo on.", units_of(history, Summary()), PLENTY)
+    found = verified("## Goals\nGo on.", units_of(history), PLENTY)
     assert "The user forbids any push to main." in found.text
     assert "All tests pass." not in found.text

@@ -99,9 +99,9 @@ class Running:
         self.process.kill()
         self.process.wait()
 
-    def stop(self) -> int:
+    def stop(self, seconds: float = 20) -> int:
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(timeout=20)
+        return self.process.wait(timeout=seconds)
 
 
 @contextmanager

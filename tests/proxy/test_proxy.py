@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import aiohttp
@@ -19,7 +20,7 @@ import pytest
 import zstandard
 from aiohttp import web
 
-from tests.conversations import session_of
+from tests.conversations import session_of, user
 from tests.proxy.running import OFFLOADS_OLD, Running, Upstream, post, posted, proxy, upstream
 
 pytestmark = pytest.mark.slow
@@ -202,6 +203,41 @@ def test_a_list_that_is_not_the_whole_history_is_left_alone(
     raw = json.dumps(body).encode()
     posted(running.url + path, raw, x_claude_code_session_id=name)
     assert api.seen[0].raw == raw
+
+
+REDACTING = """\
+apiVersion: policyctx/v1
+name: careful
+redact: {ticket: 'tkt_[0-9]{8}'}
+steps: [{name: s, do: clear, when: {tokens: {over: 100000}}}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/responses", {"input": "use tkt_12345678"}),
+        ("/v1/responses", {"input": [user("tkt_12345678")], "previous_response_id": "r1"}),
+        ("/v1/responses/compact", {"input": [user("tkt_12345678")]}),
+        ("/v1/embeddings", {"input": "tkt_12345678"}),
+        ("/v1/messages", {"messages": [user("tkt_12345678")], "seed": 2**70}),
+        ("/v1/messages", {"messages": [{"role": "critic", "content": "tkt_12345678"}]}),
+    ],
+)
+def test_the_log_warns_of_a_request_that_is_not_redacted(
+    tmp_path: Path, api: Upstream, path: str, body: Any
+) -> None:
+    read = {"messages": [user("tkt_12345678")]}
+    with proxy(tmp_path, api.url, policy=REDACTING) as running:
+        posted(running.url + "/v1/messages", read)
+        assert b"tkt_" not in api.seen[-1].raw
+        assert "redacted" not in running.log.read_text()
+        posted(running.url + path, body)
+        assert b"tkt_" in api.seen[-1].raw
+        lines = running.log.read_text().splitlines()
+    [line] = [one for one in lines if "sent unchanged" in one]
+    assert "WARNING" in line
+    assert line.endswith("; nothing in it is redacted")
 
 
 def test_other_fields_and_blocks_of_the_server_keep_their_bytes(
@@ -542,6 +578,24 @@ def test_a_stopped_proxy_ends_well_and_keeps_its_secrets(api: Upstream, tmp_path
     files = [path for path in (tmp_path / "root").rglob("*") if path.is_file()]
     assert any(path.read_text(errors="replace") == TEXTS[0] for path in files)
     assert all(b"the-secret-key" not in path.read_bytes() for path in files)
+
+
+def test_a_request_without_an_answer_has_five_seconds_when_the_proxy_is_stopped(
+    api: Upstream, tmp_path: Path
+) -> None:
+    arrived = Event()
+
+    async def never(_: web.Request) -> web.StreamResponse:
+        arrived.set()
+        await asyncio.sleep(60)
+        return web.json_response({})
+
+    api.answer = never
+    with proxy(tmp_path, api.url) as running, socket.socket() as client:
+        client.connect(("127.0.0.1", int(running.url.rpartition(":")[2])))
+        client.sendall(b"GET /v1/models HTTP/1.1\r\nhost: x\r\n\r\n")
+        assert arrived.wait(20)
+        assert running.stop(9.5) == 0  # twice five seconds would be more
 
 
 def test_a_dry_run_changes_nothing(api: Upstream, tmp_path: Path) -> None:

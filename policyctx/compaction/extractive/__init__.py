@@ -9,11 +9,7 @@ from policyctx.compaction.extractive.languages import (
     SHIPPED,
     Language,
 )
-from policyctx.compaction.extractive.summary import (
-    extractive_summary,
-    ranked_units,
-    summary_lines,
-)
+from policyctx.compaction.extractive.summary import extractive_summary, ranked_units, summary_lines
 from policyctx.compaction.extractive.writing import Group
 
 __all__ = [

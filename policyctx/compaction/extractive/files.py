@@ -9,7 +9,7 @@ from posixpath import normpath
 from typing import NamedTuple
 
 from policyctx.compaction.extractive.languages import Cues
-from policyctx.compaction.extractive.texts import one_line, words_of
+from policyctx.compaction.extractive.texts import one_line, shortened, words_of
 from policyctx.definitions.items import Item
 from policyctx.messages.reading import Reading
 from policyctx.planning.superseded import PathFields, path_in
@@ -195,7 +195,6 @@ _LONG = 80
 _ABSOLUTE = re.compile(r"[/~]|[A-Za-z]:[\\/]")
 _LINES_OF_PATH = re.compile(r"(?<=[A-Za-z0-9]):\d+(?:-\d+)?$")
 _PATCH = re.compile(r"\*\*\* (Add|Update|Delete) File: ([^\n\\\"]+)")
-_MISSING = re.compile(r"^.{0,400}: No such file or directory", re.MULTILINE)
 # Folders of files outside the work.
 SCRATCH = re.compile(
     r"^(?:/private)?/(?:tmp|var/folders|dev/shm)/|/scratchpad/|/\.claude/(?:plans|projects|todos)/"
@@ -214,7 +213,9 @@ _PROGRAMS: Mapping[str, str] = {
 }  # fmt: skip
 _COMMITS = re.compile(r"\bgit commit\b")
 _REFUSED = re.compile(r"no changes added|nothing added|hook id: ")
-_WORD, _AGAIN = re.compile(r"\w"), " again"
+_FIELD = re.compile(r'"(\w+)": ?"([^"]*)"')
+# A line that is more than a comment, a title or a bracket.
+_WORD, _LONGEST_LINE = re.compile(r"\s*[^\W\d]"), 100
 _SUFFIX = re.compile(r"\w\.\w+$")
 _MOVES = re.compile(r"\(?(?:cd|pushd)\s+(?:([\w~./@+-]*[\w~./])/?\s*$)?")
 _IS_PATH = re.compile(r"(?=.*\w)[\w~.@+-]*[/.][\w~./@+-]*")
@@ -226,17 +227,33 @@ class FileState(NamedTuple):
     path: str
     state: str
     """`edited`, `written`, `deleted`, `read` or `named`; the last that changed it, where anything
-    did. ` again` behind it: it was changed before the last commit too."""
+    did."""
     message: int = -1
     """0-based position of the message that changed it, or read it, last; -1 if it is of an earlier
     summary."""
     is_committed: bool = False
     """Whether it was changed before the last commit, and not since."""
+    change: Call | None = None
+    """The call that changed it last."""
+    line: str = ""
+    """Of an earlier summary, the first line that was new then."""
 
     @property
     def is_changed(self) -> bool:
         """Whether it is changed or gone, and not a file of a folder for scratch."""
         return self.state not in {"read", "named"} and not SCRATCH.search(self.path)
+
+    @property
+    def name(self) -> str:
+        """Its name without the folder."""
+        return self.path.rpartition("/")[2]
+
+    @property
+    def new_line(self) -> str:
+        """The first line that its last change made."""
+        if self.change is None or self.state not in {"edited", "written"}:
+            return self.line
+        return _new_line(self.change, self.path)
 
     def at(self, commit: int) -> FileState:
         """Return the file as it is behind a commit at the position of a message."""
@@ -244,14 +261,11 @@ class FileState(NamedTuple):
 
     def then(self, after: FileState) -> FileState:
         """Return the file after it was used again."""
-        is_gone = self.state == "named" or self.state.startswith("deleted")
+        is_gone = self.state in {"named", "deleted"}
         if after.state in {"read", "named"} and not is_gone:
             return self
-        stays = self.state.startswith("written") and after.state == "edited"
-        is_again = self.state.endswith(_AGAIN) or (self.is_committed and self.is_changed)
-        state = (self if stays else after).state.removesuffix(_AGAIN)
-        state += _AGAIN * (is_again and after.is_changed)
-        return after._replace(path=self.path, state=state)
+        stays = self.state == "written" and after.state == "edited"
+        return after._replace(path=self.path, state=self.state if stays else after.state)
 
 
 def files_of(
@@ -273,23 +287,17 @@ def files_of(
             committed = call.message if is_made else committed
         # Of several commands any may be the one that failed.
         is_one = call.command is None or len(command_parts(call.command)) == 1
-        missing = _MISSING.findall(call.result or "") if call.command else ()
         for path, verb in _uses(call, reads_file):
-            is_missing = any(path in line for line in missing)
-            is_unread = call.result is None and verb == "read"
-            if is_missing or is_unread or (call.failed and is_one and verb != "named"):
+            if call.result is None or (call.failed and is_one and verb != "named"):
                 continue
             used = True
             for one in _in(path, files) if verb in {"restored", "deleted"} else ():
-                file = files[one].at(committed)
-                if verb == "restored" and file.state.endswith(_AGAIN):
-                    files[one] = FileState(one, "edited", is_committed=True)
                 # What was committed stays changed.
-                elif not file.is_committed if verb == "restored" else one != path:
+                if not files[one].at(committed).is_committed if verb == "restored" else one != path:
                     del files[one]
             if verb == "restored":
                 continue
-            new = FileState(path, verb, call.message)
+            new = FileState(path, verb, call.message, change=call)
             # Taken out and put in again, since the last used comes last.
             before = files.pop(path, None)
             files[path] = new if before is None else before.at(committed).then(new)
@@ -301,7 +309,7 @@ def files_of(
 
 def listed(files: Sequence[FileState]) -> Sequence[FileState]:
     """Return those of the files of `files_of` that a summary lists, the committed ones as one."""
-    left = [one for one in files if one.state[:7] != "deleted" and not SCRATCH.search(one.path)]
+    left = [one for one in files if one.state != "deleted" and not SCRATCH.search(one.path)]
     changed = [file for file in left if file.is_changed]
     new = [file for file in changed if not file.is_committed][:_MOST_CHANGED]
     old = [file for file in changed if file.is_committed]
@@ -356,35 +364,18 @@ def _uses(call: Call, reads_file: Mapping[str, PathFields]) -> Iterator[tuple[st
         yield from _uses_in(call.command, f"{given}/" if isinstance(given, str) else "")
 
 
-def changes_in(call: Call) -> Iterator[tuple[str, str, str]]:
-    """Yield the files that a call changed: the verb, the path, and the first line that is new."""
-    for file in reversed(files_of((), [call], {})):
-        if file.is_changed:
-            yield file.state, file.path, _new_line(call, file.path)
-
-
 def _new_line(call: Call, path: str) -> str:
-    text = call.text.replace("\\n", "\n").replace("\\t", " ").replace('\\"', '"')
+    """Return the first line of a change that is more than a comment; empty for a command."""
+    text = call.text.replace("\\n", "\n").replace("\\t", " ").replace('\\"', "\x00")
     patch = text.partition(f" File: {path}\n")[2].partition("\n*** ")[0]
-    texts = [(key, text) for key, text in _texts_in(call.fields) if text != path]
-    old = "\n".join(text for key, text in texts if key.startswith("old"))
-    new = [text for key, text in texts if not key.startswith("old")][-1:]
-    if patch:
-        old, new = "", [line[1:] for line in patch.split("\n") if line.startswith("+")]
-    lines = (line for text in new for line in text.split("\n"))
-    return next((one_line(line) for line in lines if line not in old and _WORD.search(line)), "")
-
-
-def _texts_in(fields: object, key: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the texts in an input, each with the name of its field."""
-    if isinstance(fields, str):
-        yield key, fields
-    elif isinstance(fields, Mapping):
-        for name, value in fields.items():
-            yield from _texts_in(value, name)
-    elif isinstance(fields, list):
-        for value in fields:
-            yield from _texts_in(value, key)
+    old, lines = "", [line[1:] for line in patch.split("\n") if line.startswith("+")]
+    if not patch and call.command is None:
+        texts = [(key, value) for key, value in _FIELD.findall(text) if value != path]
+        old = "".join(value for key, value in texts if key.startswith("old"))
+        lines = [value for key, value in texts if not key.startswith("old")][-1:]
+        lines = [line for value in lines for line in value.split("\n")]
+    first = next((line for line in lines if line not in old and _WORD.match(line)), "")
+    return shortened(one_line(first.replace("\x00", '"')), _LONGEST_LINE)
 
 
 def _verb_in(name: str, words: Iterable[str] | None = None) -> str | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -62,13 +63,14 @@ class Unit(NamedTuple):
 # user said before it.
 _ORDERS, _USERS_FACTS, _USERS_REST, _LITTLE = 180.0, 60.0, 12.0, 4.0
 _CHANGED_FILE, _OTHER_FILE, _EARLIER = 16.0, 2.0, 40.0
-_OF_WORK, _MIDDLE = 0.5, 0.5
-_RATES = {Group.AGENT: 8.0, Group.TASKS: 60.0, Group.STEPS: 12.0, Group.SINCE: 8.0}
+_OF_WORK = 0.5
+_RATES = {Group.AGENT: 8.0, Group.TASKS: 60.0, Group.STEPS: 12.0}
 _LAST = 12.0
 # What a word of news weighs against coming last.
 _NEWS = 0.4
-# More than the pieces of any message.
-_MUCH = 1_000_000
+# Bytes of a short reply: of UTF-8, where a letter counts for what it says. The user's newest
+# words, which are not settled yet.
+_SHORT, _NEWEST = 64, 3
 # So many of its pieces are kept before its beginning.
 END_OF_LAST = 4
 # Tokens of the label above a group, of the heading, and around an entry.
@@ -80,6 +82,7 @@ def ranked(contents: Contents, cues: Cues) -> tuple[Unit, ...]:
 
     The order depends on the contents alone.
     """
+    sizes = Counter(one.message for one in contents.said.get(Group.USER, ()))
     rated = [
         _rated(one, group, position, len(contents.of(group)), cues)
         for group in Group
@@ -90,6 +93,7 @@ def ranked(contents: Contents, cues: Cues) -> tuple[Unit, ...]:
     streams: dict[tuple[Group, float], list[Unit]] = {}
     for place in range(len(rated)):
         rate, unit = rated.pop()  # so that no unit is held twice
+        unit = unit._replace(brief=unit.brief and (sizes[unit.message] == 1 or unit.message < 0))
         streams.setdefault((unit.group, rate), []).append(unit._replace(place=place))
     order: list[tuple[float, int, Unit]] = []
     for (_, rate), units in streams.items():
@@ -150,17 +154,18 @@ def _rated(one: Entry, group: Group, position: int, count: int, cues: Cues) -> t
     weight = float(position)
     unit = Unit(written(one, group), group, one.message, hard=False, weight=weight, place=0)
     if isinstance(one, Quote):
-        unit = unit._replace(depth=one.depth, brief=one.brief)
+        unit = unit._replace(depth=one.depth)
     if isinstance(one, FileState):
         rate = _CHANGED_FILE if one.is_changed else _OTHER_FILE
         return rate, unit._replace(weight=-weight)
     if group in {Group.USER, Group.EARLIER}:
-        return _weighed(one, unit, position / count, cues)
+        is_new = position >= count - _NEWEST
+        return _weighed(one, unit, position / count, cues, is_new=is_new)
     if one.last:
         is_end = position >= count - END_OF_LAST
-        return _LAST, unit if is_end else unit._replace(weight=-one.last * _MUCH - weight)
-    if group is Group.AGENT and (one.working or one.is_middle):
-        return _OF_WORK if one.working else _MIDDLE, unit
+        return _LAST, unit if is_end else unit._replace(weight=-weight)
+    if one.working:
+        return _OF_WORK, unit
     if group is Group.TASKS:
         weight = -weight
     elif group is Group.AGENT:
@@ -168,7 +173,9 @@ def _rated(one: Entry, group: Group, position: int, count: int, cues: Cues) -> t
     return _RATES[group], unit._replace(weight=weight)
 
 
-def _weighed(one: Quote, unit: Unit, recency: float, cues: Cues) -> tuple[float, Unit]:
+def _weighed(
+    one: Quote, unit: Unit, recency: float, cues: Cues, *, is_new: bool
+) -> tuple[float, Unit]:
     if one.pasted:
         return _LITTLE, unit._replace(weight=recency)
     weight, hard = weight_of(one.text, cues)
@@ -177,6 +184,9 @@ def _weighed(one: Quote, unit: Unit, recency: float, cues: Cues) -> tuple[float,
         return _EARLIER, unit
     if hard:
         return _ORDERS, unit
+    is_short = len(one.text.encode(errors="replace")) <= _SHORT
+    is_new = is_new or one.message < 0 or cues.negations.found_in(one.text)
+    unit = unit._replace(brief=one.brief or (is_short and not is_new))
     is_fact = values_in(one.text) or NAME.search(one.text)
     return (_LITTLE if weight < 0 else _USERS_FACTS if is_fact else _USERS_REST), unit
 
@@ -227,8 +237,7 @@ def lines_of(units: Sequence[Unit], layout: Layout, left_out: LeftOut) -> Iterat
     """Yield the lines of a summary of these units, section by section."""
     sections: dict[int, list[Unit]] = {}
     for unit in sorted(units, key=lambda one: one.place):
-        if (place := layout.place_of(unit.group, unit.text)) is not None:
-            sections.setdefault(place, []).append(unit)
+        sections.setdefault(layout.place_of(unit.group), []).append(unit)
     for i, place in enumerate(sorted(sections)):
         if i:
             yield SummaryLine("")
@@ -300,7 +309,7 @@ def _fit(lines: Sequence[SummaryLine], limits: Sequence[Limit]) -> bool:
 def _shortened(unit: Unit, lines: Sequence[SummaryLine], limits: Sequence[Limit]) -> Unit | None:
     """Return a unit cut to the room that the other lines leave; None if it is short."""
     line = unit.text
-    if unit.group not in (*_QUOTES, Group.SINCE) or words_in(line) < _LONG:
+    if unit.group not in (*_QUOTES, Group.STEPS) or words_in(line) < _LONG:
         return None
     around = "\n".join(CUT if one.unit is unit else one.text for one in lines)
     text = line

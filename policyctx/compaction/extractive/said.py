@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator
-from itertools import groupby, islice
+from collections.abc import Iterator
+from itertools import islice
 from typing import NamedTuple
 
 from policyctx.compaction.assembly import History
@@ -30,6 +30,7 @@ from policyctx.compaction.extractive.texts import (
 )
 from policyctx.definitions.items import MEDIA_TYPES, Item
 from policyctx.messages.reading import Reading
+from policyctx.tokens.encoders import words_in
 
 # Characters of a question of a tool that asks, and of the answer.
 _LONGEST_QUESTION, _LONGEST_ANSWER = 300, 480
@@ -37,9 +38,15 @@ _QUESTION_MARK = ("?", "？")
 _TAG = re.compile(r"</?[A-Za-z][\w -]*>")
 # Characters of a name that are shown.
 _LONGEST_NAME = 80
-# Characters of the beginning of an earlier answer, and of its end; pieces that are kept of either.
-_BEGINNING, _END, _MOST_PIECES = 300, 500, 125
-_TABLE = re.compile(r"\||.*[\u2500-\u257f]{3}")
+# Pieces of either end that are kept of an earlier answer, and of a message of the user.
+_MOST_PIECES, _TYPED_PIECES = 125, 12
+# What stays of the middle of a message of the user.
+_RULE = re.compile(
+    r"\b(?:MUST|NEVER|ALWAYS|REQUIRED|D[Oo] NOT|do NOT|FORBIDDEN|CRITICAL|[Nn]on-negotiable)\b"
+    r"|必须|禁止|不得|严禁"
+)
+# Words of a note that says more than what the agent does next.
+LONG_NOTE = 30
 # The words before the question of a tool behind its answer.
 ASKED = " [answers: "
 # Characters of a system message that is quoted, and of one in an element of its client.
@@ -67,91 +74,86 @@ class Quote(NamedTuple):
     user: bool
     pasted: bool = False
     """Whether it only stands for what was pasted, attached, or added by a program."""
-    last: int = 0
-    """Of the agent's last messages, how many came after it plus 1; 0 for an earlier message."""
+    last: bool = False
+    """Whether it is of the agent's last messages."""
     working: bool = False
     """Whether the agent said it before its calls."""
     more: int = 0
     """How many pieces before it were left out, since no room is for them."""
     depth: int = 0
     """How many titles and leads of its message it is under."""
-    is_middle: bool = False
-    """Whether it is in the middle of a long answer."""
     brief: bool = False
-    """Whether it is a short reply of the user that is settled, as far as its words tell."""
+    """Whether an earlier summary has it below what it replies to."""
 
 
-def quotes_in(
-    history: History, reading: Reading, skipped: frozenset[int], last_messages: int
-) -> Iterator[Quote]:
-    """Yield what was said, in order."""
-    spoken, working, turn = _spoken(history, reading, skipped)
-    # An answer says all; of a turn that goes on the last messages say what is in hand.
-    newest = spoken[-1:] if not working.intersection(spoken[-1:]) else spoken[-last_messages:]
-    newest = [one for one in newest if one in turn]
-    # What the user interrupted is quoted as an answer.
-    working -= set() if newest else set(spoken[-1:])
-    after = {message: len(newest) - i for i, message in enumerate(newest)}
+def quotes_in(history: History, reading: Reading, skipped: frozenset[int]) -> Iterator[Quote]:
+    """Yield what was said, in order; of what the agent said before its calls only the newest."""
+    kept, last, working = _of_agent(history, reading, skipped)
     for position, item in enumerate(reading.items):
         if item.message in skipped:
             continue
         author = history.author_of(item)
-        if item.kind == "assistant_message":
-            last, works = after.get(item.message, 0), item.message in working
+        if item.kind != "assistant_message":
+            yield from _not_agents(item, author, reading, position)
+        elif item.message in kept:
+            is_last = item.message in last
             pieces = pieces_of(item.text, of_agent=True)
-            for one in pieces if last else _ends_of(pieces):
-                yield Quote(
-                    one.text, item.message, user=False, last=last, working=works, depth=one.depth
-                )
-            continue
-        yield from _not_agents(item, author, reading, position)
+            ends = ((one, 0) for one in pieces) if is_last else _ends_of(pieces, _MOST_PIECES)
+            for one, more in ends:
+                text = f"{GAP if more else ''}{one.text}"
+                quote = Quote(text, item.message, user=False, last=is_last, depth=one.depth)
+                yield quote._replace(working=is_last and working)
 
 
-def _ends_of(pieces: Iterator[Piece]) -> Iterator[Piece]:
-    """Yield the first and the last pieces of a text, with a mark where others are left out."""
-    yield from islice(pieces, _MOST_PIECES)
-    rest = deque(pieces, _MOST_PIECES + 1)
-    if len(rest) > _MOST_PIECES:
-        rest.popleft()
-        rest[0] = rest[0]._replace(text=GAP + rest[0].text)
-    yield from rest
+def _ends_of(
+    pieces: Iterator[Piece], most: int, rule: re.Pattern[str] = re.compile("(?!)")
+) -> Iterator[tuple[Piece, int]]:
+    """Yield the ends of a text and the rules between, each with how many are missing before it."""
+    yield from ((one, 0) for one in islice(pieces, most))
+    rest, missing = deque[Piece](), 0
+    for one in pieces:
+        rest.append(one)
+        if len(rest) > most:
+            middle = rest.popleft()
+            if rule.search(middle.text):
+                yield middle, missing
+            missing = 0 if rule.search(middle.text) else missing + 1
+    for one in rest:
+        yield one, missing
+        missing = 0
 
 
-def with_middle(quotes: Iterable[Quote]) -> Iterator[Quote]:
-    """Yield the quotes of earlier messages, those marked that are neither beginning nor end.
-
-    A row of a table is marked as well.
-    """
-    for _, group in groupby(quotes, key=lambda one: one.message):
-        pieces = list(group)
-        whole, size = sum(len(one.text) for one in pieces), 0
-        for one in pieces:
-            is_first, left = size == 0, whole - size
-            size += len(one.text)
-            is_middle = size > _BEGINNING and left > _END and not is_first
-            is_middle = is_middle or _TABLE.match(one.text) is not None
-            yield one._replace(is_middle=is_middle, last=0)
-
-
-def _spoken(
+def _of_agent(
     history: History, reading: Reading, skipped: frozenset[int]
-) -> tuple[list[int], set[int], set[int]]:
-    """Return the agent's messages with text, those that a call follows, and those of this turn."""
-    spoken: list[int] = []
-    working: set[int] = set()
-    turn: set[int] = set()
+) -> tuple[set[int], set[int], bool]:
+    """Return the agent's messages that are quoted, the last of them, and whether it still works.
+
+    Of each turn the messages behind its calls are quoted, and what the user's last message
+    interrupted; of a turn that goes on the last one, and the longest.
+    """
+    kept, notes, said, stopped = set[int](), list[Item](), list[Item](), list[Item]()
     for item in reading.items:
         if item.message in skipped:
             continue
         if item.kind == "assistant_message" and item.text:
-            spoken += [item.message] if item.message not in spoken[-1:] else []
-            turn.add(item.message)
+            said.append(item)
         elif item.kind == "tool_call":
-            working |= turn
-        elif item.kind == "user_message" and history.author_of(item) != "program":
-            is_typed = any(not one.text.startswith("[<") for one in pieces_of(item.text))
-            turn = set() if is_typed else turn
-    return spoken, working, turn
+            notes += said
+            said = []
+        elif _is_typed(item, history):
+            kept.update(one.message for one in said)
+            stopped = [] if said else notes[-1:] or stopped
+            notes, said = [], []
+    longest = max(notes, key=lambda one: words_in(one.text), default=None)
+    is_long = not said and longest is not None and words_in(longest.text) >= LONG_NOTE
+    last = {one.message for one in said[-1:] or (*notes[-1:], *([longest] if is_long else ()))}
+    left = said or ([] if last else stopped)
+    return kept | last | {one.message for one in left}, last, not said
+
+
+def _is_typed(item: Item, history: History) -> bool:
+    is_users = item.kind == "user_message" and history.author_of(item) != "program"
+    return is_users and any(not one.text.startswith("[<") for one in pieces_of(item.text))
 
 
 def _not_agents(item: Item, author: str, reading: Reading, position: int) -> Iterator[Quote]:
@@ -159,10 +161,12 @@ def _not_agents(item: Item, author: str, reading: Reading, position: int) -> Ite
     if item.kind == "tool_result" and author == "user":
         yield _answered(item, reading, position)
     elif item.kind == "user_message" and author != "program":
-        for one in pieces_of(item.text):
+        for one, more in _ends_of(pieces_of(item.text), _TYPED_PIECES, _RULE):
             # An element that a program put there says little of what the user wants.
             if not (one.pasted and one.text.startswith("[<")):
-                yield Quote(one.text, item.message, user=True, pasted=one.pasted, depth=one.depth)
+                yield Quote(
+                    one.text, item.message, user=True, pasted=one.pasted, more=more, depth=one.depth
+                )
     elif item.kind == "system_prompt":
         yield from _prohibited(item)
     elif is_unreadable(item):
@@ -206,36 +210,6 @@ def _attached(item: Item) -> str:
 
 _ORDER, _STRONGER, _MOST_STRONGER, _ERRAND = 4.0, 1.5, 3, 1.0
 _EXACT, _NAMED, _WISH, _QUESTION = 2.0, 2.0, 1.5, -2.0
-
-
-# Bytes of a short message: of UTF-8, where a letter counts for what it says. The user's last
-# messages, which are not settled yet.
-_SHORT, _NEWEST = 64, 3
-
-
-def with_briefs(quotes: Iterable[Quote], cues: Cues, *, goes_on: bool) -> Iterator[Quote]:
-    """Yield the quotes of the user, marked those of short messages before the newest three.
-
-    A message with the words of an order that binds later work is not one. Without `goes_on`, that
-    the user said more since the last summary, none is marked.
-    """
-    newest = deque[list[Quote]]()
-    for _, group in groupby(quotes, key=lambda one: one.message):
-        newest.append(list(group))
-        if len(newest) > _NEWEST:
-            pieces = newest.popleft()
-            is_one = goes_on and (len(pieces) == 1 or pieces[0].message < 0)
-            if is_one and all(_is_brief(one, cues) for one in pieces):
-                pieces = [one._replace(brief=True) for one in pieces]
-            yield from pieces
-    yield from (one for pieces in newest for one in pieces)
-
-
-def _is_brief(one: Quote, cues: Cues) -> bool:
-    if one.pasted or len(one.text.encode(errors="replace")) > _SHORT:
-        return False
-    binds = cues.orders.count_in(one.text) > cues.errands.count_in(one.text)
-    return not (binds or cues.negations.found_in(one.text))
 
 
 def weight_of(said: str, cues: Cues) -> tuple[float, bool]:

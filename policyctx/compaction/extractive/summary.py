@@ -8,14 +8,12 @@ prefix of that order, written in sections and in the order of the conversation.
 from __future__ import annotations
 
 import re
-from collections import deque
 from collections.abc import Container, Iterable, Iterator, Sequence
-from itertools import chain, groupby, islice
+from itertools import groupby
 
 from policyctx.compaction.assembly import History
 from policyctx.compaction.extractive.files import calls_in, files_of
 from policyctx.compaction.extractive.fitting import (
-    END_OF_LAST,
     Limit,
     SummaryLine,
     Unit,
@@ -24,13 +22,7 @@ from policyctx.compaction.extractive.fitting import (
     ranked,
 )
 from policyctx.compaction.extractive.languages import SHIPPED, Cues, Language, cues_of
-from policyctx.compaction.extractive.said import (
-    UNREADABLE,
-    Quote,
-    quotes_in,
-    with_briefs,
-    with_middle,
-)
+from policyctx.compaction.extractive.said import LONG_NOTE, UNREADABLE, Quote, quotes_in
 from policyctx.compaction.extractive.state import steps_of, tasks_of
 from policyctx.compaction.extractive.texts import pieces_of
 from policyctx.compaction.extractive.writing import (
@@ -46,8 +38,6 @@ from policyctx.policy.models.compaction import Summary
 from policyctx.tokens.counter import TokenCounter, counter_for
 from policyctx.tokens.encoders import words_in
 
-# How many of the agent's last messages are quoted while it is still working.
-_LAST_MESSAGES = 2
 # A title in a summary of another writer, and that of the list of what its user said.
 _TITLE = re.compile(r"#+ .*|\d+\. .*[:：]|\*\*.*\*\*:?")
 _OF_USER = re.compile(
@@ -60,19 +50,14 @@ _ORDER = re.compile(
     r"(?:never|always|avoid|do(?: not|n't)|(?:\w+ ){0,3}protocol)\b|不要|别|必须|禁止|不得|严禁",
     re.IGNORECASE,
 )
-# A text that fits where room is left for what the agent said before its calls.
-_PLENTY = "word " * 1_800
 # What counts where no counter is given.
 _TOKENIZER = "o200k_base"
 
 
-def gathered(
-    history: History, cues: Cues, *, working: bool = False, is_stepped: bool = True
-) -> Contents:
-    """Return what a history holds, with what the agent said before its calls if `working`.
+def gathered(history: History, cues: Cues, *, is_stepped: bool = True) -> Contents:
+    """Return what a history holds; raises `MessagesError` if it is not a list of messages.
 
-    Without `is_stepped` no commands are gathered, which takes half of the time. Raises
-    `MessagesError` if it is not a list of messages.
+    Without `is_stepped` no commands are gathered, which takes half of the time.
     """
     reading = Reading(history.shapes)
     reading.extend(history.messages)
@@ -84,8 +69,7 @@ def gathered(
     def carried(group: Group) -> list[Quote]:
         return [one for found in before for one in found.contents.said.get(group, ())]
 
-    spoken = quotes_in(history, reading, skipped | frozenset(others), _LAST_MESSAGES)
-    quotes = [*_of_templates(spoken)]
+    quotes = [*quotes_in(history, reading, skipped | frozenset(others))]
     calls = list(calls_in(reading, skipped, cues))
     files = files_of(
         [file for found in reversed(before) for file in found.contents.files],
@@ -93,64 +77,49 @@ def gathered(
         history.reads_file,
     )
     users = [*carried(Group.USER), *(one for one in quotes if one.user)]
-    said = carried(Group.AGENT)
-    said += (one for one in quotes if not (one.user or one.last or one.pasted))
     last = [one for one in quotes if one.last]
+    is_over = any(one.user and one.text != UNREADABLE for one in quotes)
+    said = carried(Group.AGENT)
+    said = [*_without_notes(said, is_over=is_over)] if quotes else said
+    said += (one for one in quotes if not (one.user or one.last))
     del quotes
     typed = max((one.message for one in users if one.text != UNREADABLE), default=-1)
     if not last and typed < 0:
         # Nothing was said since the last summary, where a later message has a lower number.
         end = min((one.message for one in users), default=0)
-        last = [one._replace(last=1) for one in said if one.message < end]
+        last = [one._replace(last=True) for one in said if one.message < end]
         said = [one for one in said if one.message >= end]
-    newest = max(last[0].message if last else typed, -1)
-    begins = newest if last or said else None
-    if not working:
-        is_at_work = any(one.working for one in last)
-        said = [*_without_notes(said, since=typed if is_at_work else len(history.messages))]
     seen = {one.text for one in last}
     told = {one.text for one in users}
-    goes_on = bool(users) and users[-1].message >= 0
-    users = [*with_briefs(_once(users), cues, goes_on=goes_on)]
     foreign = (one for found in before for one in _orders_in(found.left_over, told))
-    steps, since = (
-        steps_of(carried(Group.STEPS), carried(Group.SINCE), calls, files, begins)
-        if is_stepped
-        else ((), ())
-    )
-
+    newest = max((one.message for one in last), default=typed)
+    left_out = [found.contents.left_out for found in before]
+    steps: tuple[Quote, ...] = ()
+    if is_stepped:
+        steps = steps_of(carried(Group.STEPS), calls, files, max(newest, typed))
     return Contents(
         {
-            Group.USER: users,
-            Group.AGENT: [*with_middle(_once(said, seen)), *last],
+            Group.USER: [*_once(users)],
+            Group.AGENT: [*(one._replace(last=False) for one in _once(said, seen)), *last],
             Group.EARLIER: [*carried(Group.EARLIER), *foreign],
             Group.TASKS: tasks_of(carried(Group.TASKS), calls),
             Group.STEPS: steps,
-            Group.SINCE: since,
         },
         files,
         LeftOut(
-            sum(found.contents.left_out.lines for found in before),
-            tuple(dict.fromkeys(n for found in before for n in found.contents.left_out.archives)),
+            sum(one.lines for one in left_out),
+            tuple(dict.fromkeys(name for one in left_out for name in one.archives)),
         ),
-    )  # fmt: skip
+    )
 
 
-# Words of a note of the agent that says more than what it does next, and how many of them are kept.
-_LONG_NOTE, _MOST_NOTES = 25, 6
-
-
-def _without_notes(said: Sequence[Quote], since: int) -> Iterator[Quote]:
-    """Yield the quotes without what the agent said before its calls.
-
-    Of what it said there after a position the newest long notes stay.
-    """
-    kept = deque[int](maxlen=_MOST_NOTES)
-    notes = (one for one in said if one.working and (since < 0 or one.message > since))
-    for message, pieces in groupby(notes, key=lambda one: one.message):
-        if sum(words_in(one.text) for one in pieces) >= _LONG_NOTE:
-            kept.append(message)
-    yield from (one for one in said if not one.working or one.message in kept)
+def _without_notes(said: Iterable[Quote], *, is_over: bool) -> Iterator[Quote]:
+    """Yield what the agent said, without its short notes, and if the turn is over without any."""
+    for _, group in groupby(said, key=lambda one: one.message):
+        pieces = list(group)
+        is_long = sum(words_in(one.text) for one in pieces) >= LONG_NOTE
+        if not pieces[0].working or (is_long and not is_over):
+            yield from pieces
 
 
 def _other_summaries(history: History, reading: Reading, skipped: frozenset[int]) -> dict[int, str]:
@@ -161,15 +130,6 @@ def _other_summaries(history: History, reading: Reading, skipped: frozenset[int]
         if is_other and history.author_of(item) == "summary":
             found[item.message] = "\n".join(filter(None, (found.get(item.message), item.text)))
     return found
-
-
-# Of a message with more pieces than somebody types, the first and the last are kept, and rules
-# between them.
-_TYPED_PIECES, _FIRST, _RULES = 40, 4, 8
-_RULE = re.compile(
-    r"\b(?:MUST|NEVER|ALWAYS|REQUIRED|D[Oo] NOT|do NOT|FORBIDDEN|CRITICAL|[Nn]on-negotiable)\b"
-    r"|必须|禁止|不得|严禁"
-)
 
 
 def _orders_in(text: str, told: Container[str]) -> Iterator[Quote]:
@@ -192,72 +152,25 @@ def _orders_in(text: str, told: Container[str]) -> Iterator[Quote]:
             yield Quote(one.text, section, user=False, depth=1)
 
 
-def _of_templates(quotes: Iterable[Quote]) -> Iterator[Quote]:
-    """Yield the quotes; of a long message of the user its ends and rules, and how many are not."""
-    for (_, user), group in groupby(quotes, key=lambda one: (one.message, one.user)):
-        if not user:
-            yield from group
-            continue
-        first = list(islice(group, _TYPED_PIECES + 1))
-        kept = len(first) if len(first) <= _TYPED_PIECES else _FIRST
-        yield from first[:kept]
-        last = deque[Quote]()
-        rules = more = 0
-        for one in chain(first[kept:], group):
-            last.append(one)
-            if len(last) <= END_OF_LAST:
-                continue
-            rule = last.popleft()
-            if rules < _RULES and _RULE.search(rule.text):
-                rules += 1
-                yield rule
-            else:
-                more += 1
-        if last:
-            yield last.popleft()._replace(more=more)
-        yield from last
-
-
-# Pieces of a message that is quoted whole if it adds something to what was said before.
-_RETYPED = 12
-
-
 def _once(quotes: Iterable[Quote], seen: Iterable[str] = ()) -> Iterator[Quote]:
-    """Yield the quotes without those `seen`, and without messages that say nothing new.
-
-    Of a long message that says something new only that is quoted, of one with equal lines in a row
-    the first.
-    """
+    """Yield the quotes without those `seen`, and without messages that say nothing new."""
     left_out, known = frozenset(seen), set[str]()
     for _, group in groupby(quotes, key=lambda one: one.message):
         pieces = [one for one in group if one.text not in left_out]
         texts = {one.text for one in pieces}
-        if texts <= known or len(pieces) > _RETYPED:
-            pieces = [one for one in pieces if one.text not in known]
+        pieces = [] if texts <= known else pieces
         known |= texts
         yield from (next(same) for _, same in groupby(pieces, key=lambda one: one.text))
 
 
-def ranked_units(
-    history: History, settings: Summary, languages: Sequence[Language] = SHIPPED
-) -> tuple[Unit, ...]:
-    """Return all that the policy's sections can hold of a history, what is kept longest first.
+def ranked_units(history: History, languages: Sequence[Language] = SHIPPED) -> tuple[Unit, ...]:
+    """Return all that a summary can hold of a history, what is kept longest first.
 
     The summary for any limit is written from a prefix of this order. Raises `MessagesError` for
     what is no message list.
     """
-    return _ranking(history, settings, cues_of(tuple(languages)), working=True)[0]
-
-
-def _ranking(
-    history: History, settings: Summary, cues: Cues, *, working: bool
-) -> tuple[tuple[Unit, ...], Contents, Layout]:
-    contents = gathered(history, cues, working=working)
-    layout = Layout(settings.sections)
-    order = tuple(
-        unit for unit in ranked(contents, cues) if layout.place_of(unit.group) is not None
-    )
-    return order, contents, layout
+    cues = cues_of(tuple(languages))
+    return ranked(gathered(history, cues), cues)
 
 
 def extractive_summary(
@@ -293,9 +206,9 @@ def summary_lines(
 ) -> list[SummaryLine]:
     """Return the lines of `extractive_summary`, each with the unit that it was written from."""
     limits = [limit.without(beside) for limit in limits_of(history, settings, counter)]
-    plenty = all(limit.holds(_PLENTY) for limit in limits)
     cues = cues_of(tuple(languages))
-    order, contents, layout = _ranking(history, settings, cues, working=plenty)
+    contents, layout = gathered(history, cues), Layout(settings.sections)
+    order = ranked(contents, cues)
     lines = fitted(order, limits, layout, contents, history.archive)
     return lines or [_shortest(order, layout, limits)]
 

@@ -118,7 +118,6 @@ def pieces_of(text: str, *, of_agent: bool = False) -> Iterator[Piece]:
 
 def _pieces(text: str, *, of_agent: bool) -> Iterator[Piece]:
     parts_of = _fenced if of_agent else _parts
-    text = _DIRECTIVE.sub("", text) if of_agent else text
     one = Piece("")
     for pasted, parts in groupby(parts_of(text), key=itemgetter(1)):
         if pasted:
@@ -131,13 +130,11 @@ def _pieces(text: str, *, of_agent: bool) -> Iterator[Piece]:
             for line, is_item, depth in _with_lists(typed, of_agent=of_agent):
                 bare = _SIGN.sub("", line)
                 for sentence in [bare] if is_item else _SENTENCE_END.split(bare):
-                    for text in _in_lines(sentence):
-                        one = Piece(text, depth=depth)
+                    for said in _in_lines(sentence):
+                        one = Piece(said, depth=depth)
                         yield one
 
 
-# A line by which an agent tells its client to show something.
-_DIRECTIVE = re.compile(r"^::[a-z-]+\{.*$", re.MULTILINE)
 _FENCE = re.compile(r"^[ \t]*(?:```|~~~)[^\n]*\n?", re.MULTILINE)
 
 

@@ -35,9 +35,8 @@ class Group(StrEnum):
     AGENT = "agent"
     EARLIER = "Earlier summary: as things stood then"
     FILES = "Files, changed first:"
-    TASKS = "Open tasks, as the agent last wrote its list:"
+    TASKS = "Tasks that were open when the agent last wrote its list:"
     STEPS = "Commands, in order, the last run of each:"
-    SINCE = "Edits and commands since the last messages, in order:"
 
     @property
     def label(self) -> str:
@@ -49,7 +48,8 @@ class Group(StrEnum):
 SAID = (Group.AGENT, Group.USER)
 _LABELS = {group.label: group for group in Group if group is not Group.AGENT}
 # Of summaries that were written before.
-_LABELS["Tasks of the agent's list:"] = Group.TASKS
+_LABELS["Open tasks, as the agent last wrote its list:"] = Group.TASKS
+_LABELS["Edits and commands since the last messages, in order:"] = Group.STEPS
 _LEFT_OUT = re.compile(
     r"Left out: (?P<count>\d+) lines? of the user(?:; archives? (?P<archives>.+))?\."
 )
@@ -62,7 +62,9 @@ ENTRY, NOTE = "- ", " "
 MARK = re.compile(r"^\[(?=[aw])(?P<agent>agent)?(?:, )?(?P<works>while working)?\] ")
 # The mark of a short reply of the user below what the agent said.
 REPLY = "[user] "
-_FILE = re.compile(r"(?P<path>.+): (?P<state>[a-z]+(?: again)?)")
+_FILE = re.compile(
+    r"(?P<path>.+?): (?P<state>edited|written|deleted|read|named)(?: again)?(?:: (?P<line>.+))?"
+)
 # The beginning of the line of the files that were changed before the last commit.
 BEFORE_COMMIT = "Edited before the last commit: "
 
@@ -113,10 +115,9 @@ class Contents(NamedTuple):
 def written(one: Entry, group: Group) -> str:
     """Return an entry of a group as it is written."""
     if isinstance(one, FileState):
-        path = one_line(one.path)
-        return (
-            f"{ENTRY}{BEFORE_COMMIT}{path}" if one.is_committed else f"{ENTRY}{path}: {one.state}"
-        )
+        path, line = one_line(one.path), one.new_line
+        state = ": ".join(filter(None, (path, one.state, line)))
+        return f"{ENTRY}{BEFORE_COMMIT}{path}" if one.is_committed else f"{ENTRY}{state}"
     marks = ["agent"] * (group is Group.AGENT) + ["while working"] * one.working
     mark = f"[{', '.join(marks)}] " if marks else ""
     return f"{ENTRY}{mark}{one_line(one.text)}"
@@ -174,7 +175,7 @@ def _files_in(line: str) -> Iterator[FileState]:
         paths = line.removeprefix(BEFORE_COMMIT).split(", ")
         yield from (FileState(path, "edited", is_committed=True) for path in paths)
     elif found := _FILE.fullmatch(line):
-        yield FileState(found["path"], found["state"])
+        yield FileState(found["path"], found["state"], line=found["line"] or "")
 
 
 def _quote(group: Group, line: str, message: int) -> Quote:
@@ -185,15 +186,8 @@ def _quote(group: Group, line: str, message: int) -> Quote:
     return Quote(text, message, is_user, is_mark, working=works)
 
 
-_SUBJECT = re.compile(r"[^\W\d_]{4,}|[\u3400-\u9fff]{2}")
-
-
-def _subjects(text: str) -> frozenset[str]:
-    return frozenset(_SUBJECT.findall(text.casefold()))
-
-
 _ASKED_FOR = (Group.USER, Group.AGENT, Group.EARLIER)
-_STATUS = (Group.TASKS, Group.STEPS, Group.SINCE)
+_STATUS = (Group.TASKS, Group.STEPS)
 # Words in the names of sections, in English, Chinese, German and French.
 _NAMES_OF = {
     _ASKED_FOR: re.compile(
@@ -209,43 +203,24 @@ _NAMES_OF = {
         r"|aufgaben?|nächste|état|tâches|statut)\b|状态|任务|进度|进展|下一步|待办|当前|计划"
     ),
 }
-_NAMES_KNOWN = re.compile(
-    "|".join(words.pattern for words in _NAMES_OF.values())
-    + r"|\b(?:tools?|calls|commands|actions|errors?|resolutions|problems?|failures|issues|fixes"
-    r"|bugs|troubleshooting|werkzeuge|aufrufe|fehler|probleme|outils|erreurs|problèmes)\b"
-    r"|工具|调用|命令|错误|问题|异常|失败|解决|故障"
-)
 
 
 class Layout:
     """The sections that groups are written in, by the words of the sections' names.
 
     Each kind of content goes into the section whose name has most of the words of that kind, the
-    first of equals. A section with any other name gets the quotations with words of its name or of
-    its `ask`. A kind without a section goes into the first such section, else into the first one;
-    files are left out then.
+    first of equals; what no section is named for into the first one.
     """
 
     def __init__(self, sections: Sequence[SummarySection]) -> None:
         self.names = tuple(section.name for section in sections)
-        names = [name.casefold() for name in self.names]
-        own = [i for i, name in enumerate(names) if not _NAMES_KNOWN.search(name)]
-        self._own = {i: _subjects(f"{sections[i].name} {sections[i].ask}") for i in own}
-        self._places: dict[Group, int | None] = {}
+        self._places: dict[Group, int] = {}
         for groups, words in _NAMES_OF.items():
-            counts = [len(set(words.findall(name))) for name in names]
-            is_left_out = groups == (Group.FILES,) and self.names and not own
-            place = None if is_left_out else own[0] if own else 0
-            place = counts.index(max(counts)) if any(counts) else place
-            self._places |= dict.fromkeys(groups, place)
+            counts = [len(set(words.findall(name.casefold()))) for name in self.names]
+            self._places |= dict.fromkeys(groups, counts.index(max(counts)) if counts else 0)
 
-    def place_of(self, group: Group, text: str = "") -> int | None:
-        """Return the position of the section that an entry goes into; None for none."""
-        if self._own and group in _ASKED_FOR:
-            words = _subjects(text)
-            best = max(self._own, key=lambda i: len(words & self._own[i]))
-            if words & self._own[best]:
-                return best
+    def place_of(self, group: Group) -> int:
+        """Return the position of the section that an entry goes into."""
         return self._places[group]
 
     def heading(self, place: int) -> str:

@@ -41,8 +41,8 @@ class PromptCache(Section):
     """The provider's prompt cache."""
 
     ttl: CacheTtl = "recorded"
-    """How long a prefix stays cached after its last use; `recorded` is what the last write that the
-    provider billed was made for, and five minutes before one is known."""
+    """How long a prefix stays cached after its last use; `recorded` is that of the last write that
+    the provider billed, and five minutes before one is known."""
     min_tokens: Annotated[int, Field(ge=0)] = 1024
     """A shorter prefix is not cached. A replay takes that of the recorded model unless it is
     set."""
@@ -75,16 +75,16 @@ class Model(Section):
     """The language model, whose rules size images and documents and whose count `anthropic` asks
     for. Default: images and documents by the shape of the messages."""
     context_window: Annotated[int, Field(gt=0)] = 200_000
-    """Tokens that the model can see. Unless it is set, gates and `until` take the window of the
-    model that is called, in a replay that of the recorded model."""
+    """Tokens that the model can see. Unless it is set, it is the window of the model that is
+    called, in a replay that of the recorded model."""
     tokenizer: Annotated[
         Annotated[str, Field(min_length=1)] | CharTokens,
         Field(examples=["cl100k_base", {"chars_per_token": 4, "per_message": 3}]),
     ] = DEFAULT_TOKENIZER
-    """What counts tokens: `o200k_base` or `cl100k_base`, `approximate` (characters ÷ 4, rounded
-    up), `anthropic` (the provider's own count), a name registered in code, or a map."""
+    """What counts tokens: `o200k_base`, `cl100k_base`, `approximate` (characters ÷ 4, rounded up),
+    `anthropic` (the provider's own count), a name registered in code, or a map."""
     token_scale: Annotated[float, Field(gt=0, le=10)] = 1.0
-    """Provider tokens per counted token."""
+    """Provider tokens per counted token; each count is multiplied by it."""
     cache: PromptCache = PromptCache()
     """The provider's prompt cache."""
     price: Annotated[
@@ -134,8 +134,7 @@ class Policy(Threshold):
     ] = {}
     """Secrets by name, as regular expressions of RE2. A match in a message becomes
     `[redacted:NAME]` before anything else reads the message; of a pattern with a group, the group
-    does. A map with the `pattern` and `keep: true` saves what it finds. Needs the package
-    `policyctx[redact]`."""
+    does. A map with `keep: true` saves what it finds. Needs `policyctx[redact]`."""
     placeholder: Wording = Placeholder(text=DEFAULT)
     """The wording where nothing nearer says otherwise."""
     store: Store = Store()
@@ -146,9 +145,9 @@ class Policy(Threshold):
     """What the hook of Claude Code adds at a compaction that the host makes by itself. Default:
     nothing."""
     on_broken: Literal["keep", "repair", "refuse"] = "keep"
-    """What happens to a list that the provider would refuse as it is given, such as one with a call
-    without a result. `keep` leaves it. `repair` drops such calls and empty messages, gives a result
-    without a call as a message of the user, and warns. `refuse` raises an error."""
+    """A list that the provider would refuse as it is given, such as one with a call without a
+    result. `keep` leaves it. `repair` drops such calls and empty messages, gives a result without a
+    call as a message of the user, and warns. `refuse` raises an error."""
     steps: Annotated[
         tuple[Step, ...],
         Strict(strict=False),

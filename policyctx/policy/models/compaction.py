@@ -58,9 +58,8 @@ class Summary(Section):
     """How the summary is made."""
 
     by: Annotated[str, Field(min_length=1)] = "extractive"
-    """`extractive` (no model, no network), `none` (no summary: the wording alone stands for the
-    history, then what is pinned), `anthropic`, `openai` (OpenAI, or an endpoint compatible with
-    it), or a name registered in code."""
+    """`extractive` (no model, no network), `none` (the wording alone, then what is pinned),
+    `anthropic`, `openai` (or an endpoint compatible with it), or a name registered in code."""
     model: str = "claude-haiku-4-5"
     """The model that is asked. `openai` needs one. With `reuse_cache` it is the session's own,
     by default `model.name`."""
@@ -72,19 +71,18 @@ class Summary(Section):
     """The environment variable with the key, for a client that the library makes. Default: the
     SDK's own variable; with `base_url` no key is sent."""
     reuse_cache: bool = False
-    """Ask at the end of the session's own request: its model, system prompt, tools and messages, so
-    that the provider reads them from its cache. `false` sends the history as a record to `model`,
-    which may be a cheaper one."""
+    """Ask at the end of the session's own request, so that the provider reads it from its cache.
+    `false` sends the history as a record to `model`, which may be a cheaper one."""
     max_words: Annotated[int, Field(ge=1)] = 1200
     """Words asked for; a CJK character counts as one. Of `max_words`, `max_tokens`, `max_chars` and
-    `max_share` the one that allows least counts, and the extractive summary never exceeds it."""
+    `max_share` the least counts, and the extractive summary never exceeds it."""
     max_tokens: Annotated[int | None, Field(ge=1)] = None
     """Tokens asked for."""
     max_chars: Annotated[int | None, Field(ge=1)] = None
     """Characters asked for."""
     max_share: Annotated[Ratio | None, Field(examples=["10%"])] = None
     """The share of the replaced history's tokens asked for. An earlier summary in the history
-    counts whole, so that a summary does not shrink from round to round."""
+    counts whole."""
     max_input: Amount = Share(Fraction(80))
     """Of the summariser's window; a longer history is shortened first."""
     sections: Annotated[
@@ -116,13 +114,13 @@ class Summary(Section):
         Annotated[str, BeforeValidator(template_of(PROMPT_FIELDS)), Field(min_length=1)] | None,
         Field(examples=["Summarise in {max_words} words:\n{sections}\n{rules}"]),
     ] = None
-    """All that a model is told beside the conversation, in place of the library's own words; its
-    fields are `{sections}`, `{rules}`, `{max_words}` and `{earlier_summary}`."""
+    """All that a model is told beside the conversation; its fields are `{sections}`, `{rules}`,
+    `{max_words}` and `{earlier_summary}`."""
     attempts: Annotated[int, Field(ge=1, le=10)] = 3
     """The most attempts at one summary."""
     backoff: Duration = DurationValue(2)
-    """The wait after a first failed attempt. Each further wait is twice as long, and all are up to
-    a quarter shorter, at random. A provider's `retry-after` takes its place."""
+    """The wait after a first failed attempt; each further one is twice as long, and all are up to a
+    quarter shorter, at random. A provider's `retry-after` takes its place."""
     timeout: Duration = DurationValue(60)
     """How long one attempt may take."""
     total_timeout: Duration = DurationValue(300)
@@ -135,8 +133,8 @@ class Summary(Section):
     """What a summary must have to be accepted. `false` accepts every answer that is not empty."""
     verify: bool | None = None
     """Compare a model's summary with the extractive one: orders, limits and exact values of the
-    user that it lacks are appended, in room that is reserved for them. Default: `true` for a
-    built-in summarizer that asks a model, `false` for one that code gives or registers."""
+    user that it lacks are appended. Default: `true` for a built-in summarizer that asks a model,
+    `false` for one that code gives or registers."""
     price: Annotated[
         Prices | None,
         Field(examples=[{"input": 1.0, "cache_write": 1.25, "cache_read": 0.1, "output": 5.0}]),
@@ -146,8 +144,8 @@ class Summary(Section):
     """After the last attempt: the list as it was, or the extractive summary. Either way a warning
     gives the cause."""
     must_shrink_to: ShrinkLimit = Share(Fraction(100))
-    """The share of the replaced history's tokens that a summary may have, else it is refused. The
-    extractive summary keeps to it. `false` accepts any length."""
+    """The share of the replaced history's tokens that a summary may have, else it is refused.
+    `false` accepts any length."""
 
     def with_instructions(self, text: str) -> Self:
         """Return the settings with one more rule; a `prompt` without `{rules}` ends with it."""
@@ -171,19 +169,19 @@ class Restore(Section):
         OneOrMore,
         Field(min_length=1, examples=[["read", "edited", "written"]]),
     ] = ("read",)
-    """What makes a file a candidate: that a tool with `reads_file` read it, that one with
-    `edits_file` edited it, that one with `writes_file` wrote it."""
+    """What makes a file a candidate: that a tool with `reads_file`, `edits_file` or `writes_file`
+    took it."""
 
     always: Annotated[Names, Field(examples=[["AGENTS.md", "CLAUDE.md"]])] = ()
     """Files that come back first after every summary, such as instructions, whether or not a tool
-    read them. They do not count for `max_files`; a name without a file is skipped."""
+    read them. They do not count for `max_files`."""
     max_files: Count = 5
-    """The newest so many different files are the candidates."""
+    """The newest N different files are the candidates."""
     max_tokens_per_file: Count = 5000
     """A larger file is treated as `large_files` says."""
     large_files: Literal["skip", "windows"] = "skip"
-    """`skip` leaves a larger file out. `windows` restores the lines of it that were read last (see
-    `reads_lines`) and those around its last edits, up to `max_tokens_per_file`."""
+    """`windows` restores the lines of a larger file that were read last (see `reads_lines`) and
+    those around its last edits, up to `max_tokens_per_file`."""
     max_tokens_total: Count = 50000
     """Where the sum would be over this, restoration stops."""
     within_gate: bool = True
@@ -199,8 +197,7 @@ class CompactionWording(Section):
         "[Conversation compressed]\n\n{summary}"
     )
     """The message with the summary. `{archive_path}` is the file with the replaced messages,
-    `{how_to_search}` a paragraph that says where it is and how to search it, both empty without
-    `archive`."""
+    `{how_to_search}` a paragraph on how to search it, both empty without `archive`."""
     summary_reply: str = (
         "Understood. I have the context from the compressed conversation. Continuing work."
     )
@@ -220,9 +217,9 @@ class Carry(Section):
 
     max_tokens: Annotated[int, Field(ge=1)] = 2000
     """Tokens of what is delivered after a summary that lacks it. Prohibitions come first, then
-    orders, exact values, tasks and files, of each the newest."""
+    orders, exact values, tasks and files."""
     files: Count = 10
-    """The newest so many edited files are delivered."""
+    """The newest N edited files are delivered."""
 
 
 class Compaction(Section):
@@ -235,13 +232,13 @@ class Compaction(Section):
     )
     """A tail that stays; stretched so that pairs stay whole."""
     keep_system_messages: bool = True
-    """System and developer messages in the middle of the list stay, whole. `false` replaces them,
-    and the extractive summary quotes them."""
+    """System and developer messages in the middle of the list stay. `false` replaces them, and the
+    extractive summary quotes them."""
     keep_newest_user_message: bool = False
     """Of what is replaced, the newest message of the user stays, behind the summary."""
     min_new: Annotated[Ratio, Field(examples=["10%"])] = Fraction(1, 10)
     """How much of what is replaced must have come since the compaction before. `0` is anything, and
-    repeats a compaction even if the one before left the gate of its step open."""
+    repeats a compaction that left its gate open."""
     summary: Summary = Summary()
     """How the summary is made."""
     restore: Restore = Restore()

@@ -200,8 +200,8 @@ class Gates(Section):
     ] = None
     """Model calls until the saving has paid for writing the changed prefix anew."""
     failed: Annotated[str | None, Gate("count"), Field(examples=["summarise"])] = None
-    """The name of a `compact` step before this one: it was due in this turn, and no summary was
-    made since the attempts failed, it could not be saved, or it cannot help."""
+    """The name of a `compact` step before this one: it was due in this turn, and made no summary,
+    since the attempts failed, it could not be saved, or it cannot help."""
     since_last: Annotated[
         SinceLast | None,
         Gate("count", holds_gates=True),
@@ -246,7 +246,7 @@ class Until(Section):
     tokens: Annotated[BelowTokens | None, Field(examples=[{"under": "60%"}])] = None
     """The list is this small."""
     messages: Annotated[BelowCount | None, Field(examples=[{"under": 40}])] = None
-    """The list has so few messages; for `drop`, since a placeholder keeps its message."""
+    """The list has few enough messages; for `drop`, since a placeholder keeps its message."""
     frees: Annotated[FreedTokens | None, Field(examples=[{"at_least": 20000}])] = None
     """This much has been freed."""
 

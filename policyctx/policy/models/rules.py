@@ -24,7 +24,7 @@ class Extent(Section):
     lines: Count | None = None
     """This many whole lines, without the newline that ends the last."""
     chars: Count | None = None
-    """Exactly this many characters, of a text that has so many."""
+    """Exactly N characters, of a text that has as many."""
     tokens: Count | None = None
     """The most that fits into this many tokens, by `model.tokenizer`."""
 
@@ -56,17 +56,17 @@ class Placeholder(Section):
         BeforeValidator(template_of(PLACEHOLDER_FIELDS)),
         Field(min_length=1, examples=["[{tool_name} result, {tokens} tokens, in {path}]"]),
     ] = DEFAULT
-    """The wording; fields such as `{path}` are filled in. To the default one, a line is added that
-    names the tool to read the file with, once the session knows of one."""
+    """The wording; fields such as `{path}` are filled in. The default one gets a line that names
+    the tool to read the file with, once the session knows of one."""
     head: Annotated[Extent | None, Field(examples=[{"lines": 10}])] = None
     """What `{head}` shows of the beginning of the item's text."""
     tail: Annotated[Extent | None, Field(examples=[{"chars": 400}])] = None
     """What `{tail}` shows of the end of the text; it never overlaps the head."""
     outline: Annotated[OutlineSize | None, Field(examples=[{"tokens": 400}])] = None
-    """What `{outline}` shows: what tells most of this kind of text, each row with its line. Of JSON
-    and tables the shape, counts and odd rows; of logs and test output errors and totals, with lines
-    that differ little as one; of a diff files and hunks; of search hits files and counts; of code
-    definitions; of prose headings and first sentences. A text that fits is shown whole."""
+    """What `{outline}` shows: what tells most, each row with its line. Of JSON and tables the
+    shape, counts and odd rows; of logs and test output errors and totals; of a diff files and
+    hunks; of search hits files and counts; of code definitions; of prose headings and first
+    sentences. A text that fits is shown whole."""
     max_line_chars: Annotated[int, Field(ge=1)] | None = None
     """Longer lines of head and tail are cut to this many characters, and `cut_mark` is put after
     them."""
@@ -77,8 +77,8 @@ class Placeholder(Section):
         BeforeValidator(template_of(GAP_FIELDS)),
         Field(examples=["\n[{omitted_lines} lines left out]\n"]),
     ] = ""
-    """What `{gap}` is where something is left out between head and tail; its fields are
-    `{omitted_lines}`, `{omitted_chars}`, `{lines}` and `{chars}`."""
+    """What `{gap}` is where something is left out; its fields are `{omitted_lines}`,
+    `{omitted_chars}`, `{lines}` and `{chars}`."""
     line_numbers: Annotated[
         LineNumbers | None,
         BeforeValidator(flag_or_map, json_schema_input_type=bool | LineNumbers | None),
@@ -107,8 +107,8 @@ class Secret(Section):
     pattern: Annotated[str, BeforeValidator(secret_pattern), Field(min_length=1)]
     """A regular expression of RE2; of one with a group, the group is the secret."""
     keep: bool = False
-    """`true`: each secret that it finds is saved once in the session's journal, where a person can
-    read it. No tool of the agent reads the journal."""
+    """`true`: each secret that it finds is saved once in the session's journal, for a person; no
+    tool of the agent reads it."""
 
 
 Redaction = Annotated[
@@ -156,25 +156,24 @@ class KeepRecent(Section):
     short_form: ClassVar = "items"
 
     items: Count | None = None
-    """This many of the newest items stay."""
+    """The newest N items stay."""
     messages: Count | None = None
-    """What is in the newest so many messages stays."""
+    """What is in the newest N messages stays."""
     turns: Count | None = None
-    """What belongs to the newest so many turns stays."""
+    """What belongs to the newest N turns stays."""
     replies: Count | None = None
-    """This many of the newest replies of the model stay whole: their thinking, their calls, and the
-    results of these calls."""
+    """The newest N replies of the model stay whole: their thinking, their calls, and the results of
+    these calls."""
     of: Literal["all", "candidates"] = "all"
     """For `turns` and `replies`: `all` are those of the whole list, `candidates` those with an item
     that is counted here."""
     tokens: Amount | None = None
-    """The newest items of so many tokens together stay; the one that crosses the line does."""
+    """The newest items of N tokens together stay; the one that crosses the line does."""
     max_tokens: Amount | None = None
-    """The newest items of at most so many tokens together stay; the one that crosses the line
-    leaves."""
+    """The newest items of at most N tokens together stay; the one that crosses the line leaves."""
     per: Literal["tool", "type", "all"] = "tool"
-    """Counted within each tool, each item type, or all that the step selects; for `items`,
-    `tokens`, `max_tokens`, and `turns` or `replies` of candidates."""
+    """Counted within each tool, each item type, or all that the step selects; not for `messages`,
+    nor for `turns` and `replies` of `all`."""
     batches: Literal["whole", "split"] | None = None
     """`whole`: what belongs to parallel calls stays while one of them is recent. `split`: each
     stays or leaves by itself; for steps that leave a placeholder. Default: `split` in a step with
@@ -226,10 +225,10 @@ class ItemRule(Rule):
     ] = None
     """Makes this a type of your own, which inherits the keys of the type that it refines."""
     author: Annotated[Author | None, Field(examples=["program"])] = None
-    """Who wrote what such items say, for a summary: `user` (the user's words, such as the result of
-    a tool that asks the user), `program` (put into the user's message by a program, such as a
-    skill), `summary` (what another writer's compaction left). For a user message or a tool result;
-    default: what the host or the recording says, else the user for a user message."""
+    """Who wrote what such items say, for a summary: `user`, `program` (put into the user's message
+    by a program, such as a skill), `summary` (what another writer's compaction left). For a user
+    message or a tool result; default: what the host or the recording says, else the user for a user
+    message."""
 
 
 PathFields = Annotated[

@@ -24,15 +24,15 @@ class WithInput(Section):
     tools: Annotated[Globs, Field(examples=["*", ["write_*"]])] = ("*",)
     """Those of tools whose name matches one of these globs."""
     leave: Literal["short_strings", "empty"] = "short_strings"
-    """`short_strings`: a placeholder for each string that is longer than it; the input keeps its
-    form. `empty`: nothing but `{}`, whatever the size of the input."""
+    """`short_strings`: a placeholder for each string that is longer than it. `empty`: nothing but
+    `{}`."""
 
 
 class KeepFirst(Section):
     """The beginning of the list."""
 
     messages: Annotated[Count, Field(examples=[2])]
-    """So many messages behind the system messages that the list begins with."""
+    """The first N messages behind the system messages that the list begins with."""
 
 
 class Select(Threshold):
@@ -51,11 +51,11 @@ class Select(Threshold):
     keep_first: Annotated[KeepFirst | None, Field(examples=[{"messages": 2}])] = None
     """What the list begins with stays, and what would have to leave with it."""
     placeholders: bool = False
-    """Also items that another step has offloaded: a smaller placeholder for the same file takes
-    the place of the first. For `offload`, with fields that show nothing of the text."""
+    """Also items that another step has offloaded, which get a smaller placeholder for the same
+    file. For `offload`, with fields that show nothing of the text."""
     superseded: bool = False
-    """Only results that a later one shows again: the same text of the same call, or all of the
-    lines of a file, by `reads_file` and `reads_lines`. An edit alone supersedes no read."""
+    """Only results that a later one shows again: the same text of the same call, or all lines of a
+    file, by `reads_file` and `reads_lines`."""
     ephemeral: bool = False
     """Only items for which a type, a tool or code has set a `keep_recent`."""
     order: Literal["oldest", "largest", "by_type"] = "oldest"
@@ -63,9 +63,9 @@ class Select(Threshold):
     until: Annotated[Untils | None, Field(examples=[{"tokens": {"under": "60%"}}])] = None
     """Stop as soon as this holds."""
     unit: Literal["item", "message", "group", "turn"] = "item"
-    """What leaves together, for `drop`: each item with its call or result, its whole message, the
-    model's whole reply with the results of its calls (any other message is a group of its own), or
-    its whole turn. A unit with something that must stay, stays."""
+    """What leaves together, for `drop`: each item with its call or result, its message, the model's
+    whole reply with the results of its calls (any other message is a group of its own), or its
+    turn."""
     with_input: Annotated[
         WithInput | None,
         BeforeValidator(
@@ -93,8 +93,8 @@ class Step(Section):
     """Unique in the policy; `a-z`, `0-9` and `-`."""
     on: Literal["model_call", "arrival", "overflow"] = "model_call"
     """`model_call`: before a model call, over the whole list. `arrival`: once for each new item.
-    `overflow`: when the provider has refused the prompt as too long, before it is sent once more;
-    the size that was refused is the window of that model from then on."""
+    `overflow`: when the provider has refused the prompt as too long, before it is sent once more.
+    """
     do: Annotated[Do, Field(description=_ACTIONS)]
     select: Select = Select()
     """Which items; not for `compact`."""
@@ -170,14 +170,14 @@ class Store(Section):
     ] = "{item_type}/{tool_name}/{item_id}.{ext}"
     """A file's path below the root."""
     escape: Escape = "percent"
-    """What becomes of a sign of an id or a name that is not `A-Z a-z 0-9 . _ -`: `percent` encodes
-    its bytes, so that no two ids share a name; `_` puts that sign in its place, and `on_conflict`
-    decides where two ids have one name then."""
+    """A character of an id or a name that is not `A-Z a-z 0-9 . _ -`: `percent` encodes its bytes,
+    so that no two ids share a name; `_` takes its place, and `on_conflict` decides where two ids
+    have one name then."""
     format: Literal["text", "envelope"] = "text"
     """`text`: the item's text, bytes as they are. `envelope`: a JSON document around it."""
     blocks: Literal["text", "json"] = "text"
-    """What the text of a result is that is a list of blocks. `text`: the texts of the blocks,
-    joined by a newline. `json`: the whole list, as `JSON.stringify` writes it."""
+    """The text of a result that is a list of blocks. `text`: the texts of the blocks, joined by a
+    newline. `json`: the whole list, as `JSON.stringify` writes it."""
     on_conflict: Literal["suffix", "overwrite", "error"] = "suffix"
     """When another item has the name: append `-1`, `-2`, …; overwrite it; or raise."""
     state: Literal["kept", "none"] = "kept"
@@ -190,8 +190,8 @@ class Store(Section):
         BeforeValidator(values.folder_path),
         Field(examples=["~/.agent/waiting"]),
     ] = None
-    """At a URL, the folder in which texts wait while the service is away, to be uploaded later;
-    each session gets a folder in it. Default: none, so `on_failure` says what happens."""
+    """At a URL, the folder in which texts wait while the service is away; each session gets a
+    folder in it. Default: none, so `on_failure` says what happens."""
     sync: Literal["always", "never"] = "always"
     """`always`: on stable storage before a placeholder names it."""
     on_failure: Literal["keep", "raise"] = "keep"

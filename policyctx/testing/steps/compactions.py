@@ -57,8 +57,8 @@ def _(
     status: int | None = None,
     seconds: int | None = None,
 ) -> None:
-    """So many tries from here on give no summary. A status is a provider's refusal, which may ask
-    for a wait of this many seconds.
+    """The number of tries from here on that give no summary. A status is a provider's refusal,
+    which may ask for a wait.
     """
     scripted = policyctx_world.script_summarizer()
     scripted.failures, scripted.why = times, why

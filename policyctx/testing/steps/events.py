@@ -123,12 +123,10 @@ def _(policyctx_world: World, turns: int, phrase: str | None = None) -> None:
 def _(
     policyctx_world: World, name: str, datatable: Sequence[Sequence[object]] | None = None
 ) -> None:
-    """A public function gets the context, or its newest message where it takes one message, and the
-    root folder, the session, the working directory and the scenario's summarizer. A table gives
-    arguments as YAML. A `writer` is `synchronous`, `asynchronous` (in the caller's event loop
-    alone) or `raising`. A `file_reader` is `raising`, `lost`, which raises before it reads, or
-    reads `half a character`. What is raised says "the archive is sealed". Later steps look at the
-    value that it returns.
+    """A public function gets the context, or its newest message, the root folder, the session, the
+    working directory and the scenario's summarizer. A table gives arguments as YAML. A `writer` is
+    `synchronous`, `asynchronous` or `raising`; a `file_reader` is `raising`, `lost`, which raises
+    before it reads, or reads `half a character`. What is raised says "the archive is sealed".
     """
     call(name, {str(row[0]): str(row[1]) for row in datatable or ()}, policyctx_world)
 

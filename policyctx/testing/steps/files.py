@@ -242,9 +242,7 @@ def _(policyctx_world: World) -> None:
 
 @then("every file is below the root folder")
 def _(policyctx_world: World) -> None:
-    """Nothing was written beside it, whatever the ids and names, the scenario's own working
-    directory apart; there is one file at least.
-    """
+    """Nothing was written beside it, whatever the ids and names; there is one file at least."""
     world = policyctx_world
     own = (world.root.resolve(), world.work.resolve())
     files = [(path, path.resolve()) for path in _files(world.home)]
@@ -363,9 +361,7 @@ def _is_listed(one: ContextItem, state: str, world: World, fate: Fate) -> bool:
     "every offloaded item can be read back",
 )
 def _(policyctx_world: World, items: str) -> None:
-    """The original text, by the file's path and by the item's id, compressed or not. A call's id is
-    that of its result; one that several items have is not asked for.
-    """
+    """The original text, by the file's path and by the item's id, compressed or not."""
     for fate in policyctx_world.fates_of(items):
         saved, file = policyctx_world.saved(fate)
         key = saved.item.item_id

@@ -33,9 +33,9 @@ def _(
     rule: str | None = None,
     reason: str | None = None,
 ) -> None:
-    """As of the last model call and what arrived since. A `kept` item is still there; an offloaded
-    or cleared one has its placeholder in the messages; a dropped or summarised one is not in them.
-    `newly`: in the last event. A reason is its code or its words, as in `policyctx plan`.
+    """As of the last model call and what arrived since; `newly`: in the last event. An offloaded or
+    cleared item has its placeholder in the messages; a dropped or summarised one is not in them. A
+    reason is its code or its words, as in `policyctx plan`.
     """
 
     def holds(fate: Fate) -> bool:
@@ -245,8 +245,8 @@ def _(policyctx_world: World, amount: Amount, unit: str) -> None:
     "the prefix is unchanged up to message 4",
 )
 def _(policyctx_world: World, position: int | None = None) -> None:
-    """This call begins with the messages of the one before, or the first of them, byte for byte, so
-    that a prompt cache still holds them; `cache_control` markers are not compared.
+    """This call begins with the messages of the one before, or the first of them, byte for byte, as
+    a prompt cache needs; `cache_control` markers are not compared.
     """
     before, now = _model_calls(policyctx_world)[-2:]
     count = len(before.messages) if position is None else position

@@ -27,7 +27,7 @@ def ran(command: str, output: str, call_id: str = "c1", **fields: Any) -> list[M
 
 
 def edited(call_id: str, path: str) -> list[Message]:
-    given = {"file_path": path, "old_string": "a\nb", "new_string": "b\nc"}
+    given = {"file_path": path, "old_string": "b\nc", "new_string": "c\nb"}
     return [call(call_id, "Edit", given), results((call_id, "ok"))]
 
 

@@ -92,7 +92,7 @@ def long_session() -> History:
 
 @functools.cache
 def order_of_long_session() -> dict[int, Unit]:
-    return {unit.place: unit for unit in ranked_units(long_session(), Summary())}
+    return {unit.place: unit for unit in ranked_units(long_session())}
 
 
 # Of a line, what depends on the lines before it.

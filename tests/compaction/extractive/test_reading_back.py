@@ -18,12 +18,13 @@ verbs = st.sampled_from(["read", "written", "edited", "deleted", "named"])
 
 
 def quotes(*, user: bool) -> st.SearchStrategy[tuple[Quote, ...]]:
-    asked = st.just("") | line
-    quote = st.builds(Quote, line, st.just(-1), st.just(user), st.just(value=False), asked)
+    quote = st.builds(Quote, line, st.just(-1), st.just(user), st.just(value=False))
     return st.lists(quote, max_size=3).map(tuple)
 
 
-files = st.builds(FileState, line, verbs, st.just(-1), st.just(value=False))
+files = st.builds(
+    FileState, line, verbs, st.just(-1), st.just(value=False), st.none(), st.just("") | line
+)
 groups = {group: quotes(user=group is Group.USER) for group in Group if group is not Group.FILES}
 contents = st.builds(
     Contents,
@@ -106,6 +107,7 @@ def test_a_line_that_looks_like_a_label_stays_a_quotation() -> None:
 
 
 def test_the_label_of_open_tasks_in_older_summaries_is_read() -> None:
-    read = read_back("## State\nTasks of the agent's list:\n- [pending] Drop the column")
+    label = "Open tasks, as the agent last wrote its list:"
+    read = read_back(f"## State\n{label}\n- [pending] Drop the column")
     assert [one.text for one in read.contents.said[Group.TASKS]] == ["[pending] Drop the column"]
     assert not read.left_over

@@ -9,8 +9,7 @@ import pytest
 
 from policyctx.compaction.assembly import History
 from policyctx.compaction.extractive import Group, ranked_units
-from policyctx.policy.models.compaction import Summary
-from tests.compaction.extractive.summaries import edited, group, later, ran, said, summary_of
+from tests.compaction.extractive.summaries import group, later, ran, said, summary_of
 from tests.conversations import Message, picture, results, thinking, user
 
 
@@ -186,7 +185,7 @@ def test_earlier_last_messages_go_to_what_the_agent_said() -> None:
 
 def ranks(*messages: Message) -> dict[str, int]:
     """The place of each unit in the order, by its text without the marks."""
-    order = ranked_units(History(list(messages)), Summary())
+    order = ranked_units(History(list(messages)))
     return {re.sub(r"^- (\[agent\] )?", "", unit.text): i for i, unit in enumerate(order)}
 
 
@@ -213,23 +212,30 @@ def test_the_newest_answer_of_the_agent_ranks_before_the_older_ones() -> None:
     assert found == [f"Pump {i} runs." for i in (3, 2, 1, 0)]
 
 
-def test_of_a_long_earlier_answer_the_ends_are_kept_first_with_the_title_that_they_are_under() -> (
-    None
-):
+def test_of_a_long_earlier_answer_the_end_is_kept_first_with_the_title_that_it_is_under() -> None:
     parts = [f"Part {i} of the hall is heated at night since then." for i in range(60)]
     done, still = ("\n".join(f"- {one}" for one in parts[i : i + 30]) for i in (0, 30))
     report = said(f"All is warm.\n\n## Done\n\n{done}\n\n## Open\n\n{still}")
     messages = (user("Why?"), report, user("Mend it."), said("It runs."))
     found = group(summary_of(*messages, max_words=230), Group.AGENT)
-    assert found[:3] == ["- All is warm.", "  ## Done", f"   {parts[0]}"]
-    at = found.index("  … ## Open") - 1
-    assert [line for line in found if "…" in line] == found[at + 1 : at + 3]
+    assert found[0] == "- ## Open"
     assert found[-2:] == [f"   {parts[-1]}", "- It runs."]
-    assert len(found) < 25
+    assert [line for line in found if "…" in line] == [f"   … {found[1].strip('… ')}"]
     whole = group(summary_of(*messages), Group.AGENT)
     assert [line.strip() for line in whole if "Part" in line] == parts
     again = later(summary_of(*messages[:2]), *messages[2:])
     assert group(again, Group.AGENT) == whole
+
+
+def test_the_newest_answer_stays_whole_before_older_ones() -> None:
+    """Else an option's text may stand below the title of another."""
+    option = "## Option {0}\n\n" + "\n".join(f"- Pump {i} of {{0}} is sealed." for i in range(12))
+    asked = said("\n\n".join(["Which one?", option.format("A"), option.format("B")]))
+    old = said("\n".join(f"Part {i} of the old report says how it was then." for i in range(90)))
+    messages = (user("Why?"), old, user("And now?"), asked, user("Option A."), said("It runs."))
+    found = group(summary_of(*messages, max_words=250), Group.AGENT)
+    assert sum("Pump" in line for line in found) == 24
+    assert [line for line in found[found.index("- Which one?") :] if "…" in line] == []
 
 
 def test_what_user_and_agent_said_is_in_the_order_of_the_conversation() -> None:
@@ -288,7 +294,7 @@ def test_a_title_of_the_agent_is_not_under_the_command_of_its_message() -> None:
     run = {"type": "tool_use", "id": "c1", "name": "Bash", "input": {"command": "make check"}}
     work = {"role": "assistant", "content": [{"type": "text", "text": text}, run]}
     history = History([user("Why?"), work, results(("c1", "ok"))])
-    leads = [unit.text for unit in ranked_units(history, Summary()) if unit.leads]
+    leads = [unit.text for unit in ranked_units(history) if unit.leads]
     assert leads == ["- [agent, while working] ## Found"]
 
 
@@ -342,18 +348,13 @@ def test_the_newest_message_of_the_agent_ranks_first_among_its_last() -> None:
     assert found == [f"Message {i}." for i in (3, 2, 1, 0)]
 
 
-def test_what_the_agent_said_before_a_call_leaves_with_the_next_turn_unless_room_is_plentiful() -> (
-    None
-):
+def test_what_the_agent_said_before_a_call_leaves_with_the_next_turn() -> None:
     work = [said("The port 8081 is taken by nginx."), *ran("ls", "a")]
     first = summary_of(user("Mend it."), *work)
     assert group(first, Group.AGENT) == ["- [while working] The port 8081 is taken by nginx."]
     told = [user("And?"), said("It runs on 8082.")]
     assert "8081" not in later(first, *told)
     assert "8081" not in summary_of(user("Go."), *work, *told)
-    assert "- [agent, while working] The port" in summary_of(
-        user("Go."), *work, *told, max_words=2400
-    )
 
 
 NOTE = "Pump {} is sealed, its valve turns again, and the test of the whole hall passes. The lid"
@@ -366,14 +367,19 @@ def worked(*numbers: int) -> list[Message]:
     return [one for pair in notes for note in pair for one in (said(note), *ran("ls", "a"))]
 
 
-def test_of_work_that_goes_on_the_newest_long_notes_stay() -> None:
-    first = summary_of(user("Mend them."), *worked(*range(10)))
-    notes = [line for line in group(first, Group.AGENT) if "Pump" in line]
-    assert [line[23] for line in notes] == list("3456789")
-    assert [line for line in group(first, Group.AGENT) if "Let me" in line] == [
-        "- [while working] Let me look at 9."
+def test_of_work_that_goes_on_the_last_note_and_the_longest_stay() -> None:
+    longest = said(NOTE.format("4, 5 and 6"))
+    work = [*worked(1, 2), longest, *ran("ls", "a"), *worked(7, 8)]
+    first = summary_of(user("Mend them."), *work)
+    assert group(first, Group.AGENT) == [
+        "- [while working] Pump 4, 5 and 6 is sealed, its valve turns again, and the test of the"
+        " whole hall passes.",
+        " The lid of the next one is loose, so I look at it now.",
+        "- [while working] Let me look at 8.",
     ]
-    assert "Pump 9" in later(first, *worked(10))
+    again = later(first, *worked(9))
+    assert "Pump 4, 5" in again
+    assert "Let me look at 8." not in again
     told = [user("And?"), said("All are sealed."), user("Good."), *ran("ls", "a")]
     assert "Pump" not in later(first, *told)
     assert "Pump" not in summary_of(user("Mend them."), *worked(1, 2), *told)
@@ -383,27 +389,11 @@ def test_no_note_stays_behind_an_answer() -> None:
     assert "Pump" not in summary_of(user("Mend them."), *worked(1, 2), said("All are sealed."))
 
 
-def test_edits_since_the_last_words_are_those_after_the_users_last_message() -> None:
-    looks = [one for i in range(3) for one in ran("ls", "a", f"c{i}")]
-    messages = [said("All is committed. Nothing is open."), user("Then mend hall 4."), *looks]
-    summary = summary_of(user("Mend it."), *messages, *edited("e1", "hall_4.py"))
-    assert "- [agent] All is committed. Nothing is open.\n- Then mend hall 4." in summary
-    assert group(summary, Group.SINCE) == ["- edited hall_4.py: c"]
-    answered = [said("The port is 8081."), user("Why?"), *looks, said("It is free.")]
-    summary = summary_of(user("Mend it."), *answered)
-    assert "calls before" not in summary
-
-
 def test_of_a_template_the_beginning_and_the_end_are_kept() -> None:
     text = "\n\n".join(f"Then part {i} of the template is filled in by them." for i in range(60))
     found = told(user(f"{text}\n\nNever write outside of /srv/app."))
-    assert len(found) < 14
+    assert len(found) == 24
     assert found[-1] == " Never write outside of /srv/app."
-
-
-def test_a_line_for_the_client_is_not_quoted() -> None:
-    report = 'Pushed.\n\n::git-push{cwd="/srv/app" branch="main"}'
-    assert group(summary_of(user("Push."), said(report)), Group.AGENT) == ["- Pushed."]
 
 
 def test_what_the_agent_announces_last_is_quoted() -> None:
@@ -447,7 +437,7 @@ def test_of_a_template_the_rules_stay_before_its_headings() -> None:
     rules = ["Tasks MUST be in order.", "The label is REQUIRED for each of them."]
     found = told(user("\n\n".join(["Begin.", steps, *rules, steps])))
     assert [line.strip() for line in found if line.strip() in rules] == rules
-    assert len(found) < 14
+    assert len(found) < 30
 
 
 def test_a_compaction_that_only_its_provider_can_read_is_named() -> None:
@@ -573,18 +563,6 @@ def test_of_an_answer_of_a_thousand_sentences_the_ends_stay_and_the_gap_is_marke
     assert [line for line in found if "…" in line] == [f" … {parts[875]}"]
 
 
-def test_rows_of_a_table_of_an_earlier_answer_leave_first() -> None:
-    rows = [f"| a_{i}.py | is done since then |" for i in range(40)]
-    answer = "\n".join(["The two modules are done.", *rows, "The third is next."])
-    messages = (user("Mend it."), said(answer), user("Go on."), said("It runs."))
-    assert group(summary_of(*messages, max_words=38), Group.AGENT) == [
-        "- The two modules are done.",
-        " … The third is next.",
-        "- It runs.",
-    ]
-    assert len(group(summary_of(*messages), Group.AGENT)) == 43
-
-
 def test_an_option_with_a_negation_in_its_name_forbids_nothing() -> None:
     allowed = {"role": "developer", "content": "Approved: go run ./app --no-network"}
     assert told(user("Ship it."), allowed) == ["- Ship it."]
@@ -654,8 +632,8 @@ def test_short_replies_stay_where_they_are_over_compactions() -> None:
         "- [agent] Shall I seal pump 3?",
         " [user] Yes",
         " Be quick",
-        " And now the valve of hall B.",
-        " The red one.",
+        "- And now the valve of hall B.",
+        "- The red one.",
         "- Is it shut?",
         "- [agent] It is shut.",
         "- Then open it",

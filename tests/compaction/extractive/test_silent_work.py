@@ -14,8 +14,15 @@ GO = user("Mend the pump.")
 ANNOUNCED = said("Now I add the import of the pump.")
 
 
-def since(summary: str) -> list[str]:
-    return group(summary, Group.SINCE)
+SINCE = "- (since the last message above)"
+
+
+def steps(summary: str) -> list[str]:
+    return group(summary, Group.STEPS)
+
+
+def files(summary: str) -> list[str]:
+    return group(summary, Group.FILES)
 
 
 def changed(call_id: str, path: str, old: str, new: str) -> list[Message]:
@@ -31,19 +38,29 @@ def test_a_step_that_was_announced_and_done_is_seen_to_be_done() -> None:
         GO, ANNOUNCED, *done, *failed, *again, *ran("bd close p-7", "Closed", "c2")
     )
     assert group(summary, Group.AGENT) == ["- [while working] Now I add the import of the pump."]
-    assert since(summary) == [
-        "- edited pump.py: import valve",
+    assert files(summary) == ["- src/pump.py: edited: a = 2"]
+    assert steps(summary) == [
         "- pytest -q => exit code 1: 1 failed; changed since: pump.py",
-        "- edited pump.py: a = 2",
         "- bd close p-7 => Closed",
     ]
-    assert group(summary, Group.STEPS) == []
+
+
+def test_commands_before_and_after_the_last_message_are_told_apart() -> None:
+    before = [*ran("make check", "9 passed"), *ran("./bench", "9 runs", "c2")]
+    first = summary_of(
+        GO, *before, said("Both hold."), user("Push."), *ran("git push", "a..b", "c3")
+    )
+    lines = ["- make check => 9 passed", SINCE, "- git push => a..b"]
+    assert steps(first) == lines
+    assert steps(later(first, *ran("./bench", "8 runs"))) == [*lines, "- ./bench => 8 runs"]
+    told = later(first, said("It is pushed."))
+    assert steps(told) == [lines[0], lines[2]]
 
 
 def test_what_only_shows_something_is_not_listed() -> None:
     shown = [*ran("ls src && git log --oneline", "a", "c1"), *ran("mise exec -- go version", "1")]
     summary = summary_of(GO, ANNOUNCED, *shown, *ran("bd close p-7", "Closed", "c3"))
-    assert since(summary) == ["- bd close p-7 => Closed"]
+    assert steps(summary) == ["- bd close p-7 => Closed"]
 
 
 FOUND = "12 findings\n" + "\n".join(f"pump {i}: leaks" for i in range(12))
@@ -52,58 +69,47 @@ FOUND = "12 findings\n" + "\n".join(f"pump {i}: leaks" for i in range(12))
 @pytest.mark.parametrize("command", ["rg -n leaks hall", "python3 - <<'E'\nprint(leaks)\nE"])
 def test_what_the_last_command_showed_is_quoted_until_something_else_is_done(command: str) -> None:
     first = summary_of(GO, ANNOUNCED, *ran(command, FOUND))
-    (line,) = since(first)
+    (line,) = steps(first)
     assert line.endswith(f" => {FOUND}".replace("\n", " / "))
-    assert since(later(first)) == [line]
+    assert steps(later(first)) == [line]
     looks = [*ran("rg leaks hall", "pump 1"), *ran("rg leaks roof", "none", "c2")]
-    assert since(later(summary_of(GO, ANNOUNCED, *looks[:2]), *looks[2:])) == [
+    assert steps(later(summary_of(GO, ANNOUNCED, *looks[:2]), *looks[2:])) == [
         "- rg leaks roof => none"
     ]
-    assert since(later(first, said("All of them leak."))) == []
+    assert steps(later(first, said("All of them leak."))) == []
 
 
 @pytest.mark.parametrize("command", ["cat hall/pump.py", "git diff --check", "ls nothing"])
 def test_a_file_or_nothing_that_the_last_command_showed_is_not_quoted(command: str) -> None:
     shown = "import valve" if command.startswith("cat") else ""
-    assert since(summary_of(GO, ANNOUNCED, *ran(command, f"{shown}\nexit code 0"))) == []
+    assert steps(summary_of(GO, ANNOUNCED, *ran(command, f"{shown}\nexit code 0"))) == []
 
 
 def test_a_run_without_a_result_leaves_the_result_of_the_run_before() -> None:
     messages = [*ran("./bench", "9 pumps run"), call("c2", "Bash", {"command": "./bench"})]
-    assert since(summary_of(GO, ANNOUNCED, *messages)) == [
+    assert steps(summary_of(GO, ANNOUNCED, *messages)) == [
         "- ./bench => 9 pumps run",
-        "- ./bench; result not recorded",
+        "- ./bench; called, no result yet",
     ]
 
 
 def test_two_here_documents_are_two_commands() -> None:
     command = "python3 - <<'E'\nprint({})\nE"
     messages = [*ran(command.format(1), "1"), *ran(command.format(2), "2", "c2")]
-    assert since(summary_of(GO, ANNOUNCED, *messages)) == [
+    assert steps(summary_of(GO, ANNOUNCED, *messages)) == [
         "- python3 - <<E … => 1",
         "- python3 - <<E … => 2",
     ]
 
 
-def test_edits_of_a_file_without_a_command_between_them_are_one_line() -> None:
-    edits = [changed(f"e{i}", "src/pump.py", "", f"row {i} = {i}") for i in range(5)]
-    other = changed("o1", "src/valve.py", "", "closed = True")
-    messages = [*edits[0], *other, *(one for edit in edits[1:] for one in edit)]
-    assert since(summary_of(GO, ANNOUNCED, *messages)) == [
-        "- edited valve.py: closed = True",
-        "- edited pump.py: row 0 = 0 / row 1 = 1 / row 2 = 2",
-    ]
-
-
 def test_the_lines_stay_until_the_agent_says_something_again() -> None:
-    first = summary_of(GO, ANNOUNCED, *edited("e1", "pump.py"), *ran("./pump --dry", "runs"))
-    assert since(first) == ["- edited pump.py: c", "- ./pump --dry => runs"]
+    first = summary_of(GO, ANNOUNCED, *ran("./pump --dry", "runs"))
+    assert steps(first) == ["- ./pump --dry => runs"]
     assert later(first) == first
     more = later(first, *ran("make check", "9 passed", "c2"))
-    assert since(more) == [*since(first), "- make check => 9 passed"]
+    assert steps(more) == [*steps(first), "- make check => 9 passed"]
     told = later(more, said("The pump is mended."))
-    assert since(told) == []
-    assert group(told, Group.STEPS) == ["- make check => 9 passed"]
+    assert steps(told) == ["- make check => 9 passed"]
 
 
 PATCH = (
@@ -116,9 +122,13 @@ LISTED = [{"old_string": "x = 1", "new_string": "x = 2"}]
 @pytest.mark.parametrize(
     ("tool", "given", "lines"),
     [
-        ("apply_patch", {"input": PATCH}, ["edited a.py: x = 2", "written b.py: y = 3"]),
-        ("Write", {"file_path": "/srv/b.py", "content": "\n\ny = 3\n"}, ["written b.py: y = 3"]),
-        ("MultiEdit", {"file_path": "src/a.py", "edits": LISTED}, ["edited a.py: x = 2"]),
+        ("apply_patch", {"input": PATCH}, ["b.py: written: y = 3", "src/a.py: edited: x = 2"]),
+        (
+            "Write",
+            {"file_path": "b.py", "content": '\n# a\n\ty = "3"\n'},
+            ['b.py: written: y = "3"'],
+        ),
+        ("MultiEdit", {"file_path": "src/a.py", "edits": LISTED}, ["src/a.py: edited: x = 2"]),
         ("Write", {"file_path": "/srv/scratchpad/a.py", "content": "x = 2"}, []),
     ],
 )
@@ -126,21 +136,33 @@ def test_the_first_new_line_of_an_edit_is_quoted(
     tool: str, given: dict[str, Any], lines: list[str]
 ) -> None:
     made = [call("c1", tool, given), results(("c1", "ok"))]
-    assert since(summary_of(GO, ANNOUNCED, *made)) == [f"- {line}" for line in lines]
+    summary = summary_of(GO, ANNOUNCED, *made)
+    assert files(summary) == [f"- {line}" for line in lines]
+    assert later(summary) == summary
 
 
 def test_the_files_of_a_patch_in_a_program_are_listed_with_their_lines() -> None:
     made = [chat_calls(("c1", "exec", PROGRAM)), chat_result("c1", "Script completed")]
-    assert since(summary_of(GO, ANNOUNCED, *made)) == [
-        "- edited a.py: x = 2",
-        "- written b.py: y = 3",
+    assert files(summary_of(GO, ANNOUNCED, *made)) == [
+        "- b.py: written: y = 3",
+        "- src/a.py: edited: x = 2",
     ]
 
 
 def test_an_edit_that_failed_is_not_listed() -> None:
     given = {"file_path": "a.py", "old_string": "a\nb", "new_string": "b\nc"}
     failed = [call("e1", "Edit", given), results(("e1", "no match"), error=True)]
-    assert since(summary_of(GO, ANNOUNCED, *failed)) == []
+    assert files(summary_of(GO, ANNOUNCED, *failed)) == []
+
+
+@pytest.mark.parametrize("tool", ["Write", "Edit", "Grep"])
+def test_a_call_without_a_result_changed_nothing_yet(tool: str) -> None:
+    given = {"file_path": "src/pump.py", "content": "a = 2\nb = 3"}
+    summary = summary_of(GO, ANNOUNCED, *edited("e1", "a.py"), call("c1", tool, given))
+    assert files(summary) == ["- a.py: edited"]
+    assert steps(summary) == [f"- {tool} src/pump.py; called, no result yet"]
+    done = later(summary, *edited("e2", "b.py"))
+    assert files(done) == ["- b.py: edited", "- a.py: edited"]
 
 
 BEGUN = (
@@ -166,7 +188,8 @@ def test_a_command_in_the_background_is_listed_until_it_ends() -> None:
         "- make check => 9 passed",
     ]
     ended = notice('Background command "./bench" completed (exit code 0)')
-    assert group(later(first, ended), Group.STEPS) == []
+    assert group(later(first, ended), Group.STEPS) == ["- ./bench -jobs 8 => exit code 0"]
+    assert group(later(first, ended, said("It ended.")), Group.STEPS) == []
 
 
 @pytest.mark.parametrize(
@@ -180,7 +203,7 @@ def test_a_check_in_the_background_has_the_exit_code_of_its_notice(
     words: str, status: str, outcome: str
 ) -> None:
     summary = summary_of(GO, *ran("make check", BEGUN), notice(words, status))
-    assert group(summary, Group.STEPS) == [f"- make check => {outcome}"]
+    assert steps(summary) == [f"- make check => {outcome}"]
 
 
 def test_the_exit_code_of_a_command_that_reads_the_output_is_not_that_of_the_check() -> None:
@@ -191,7 +214,7 @@ def test_the_exit_code_of_a_command_that_reads_the_output_is_not_that_of_the_che
     assert "exit code 1" not in summary
     ended = notice('Background command "make" completed (exit code 0)')
     summary = summary_of(GO, *ran("make check", BEGUN), *look, ended)
-    assert group(summary, Group.STEPS) == ["- make check => exit code 0"]
+    assert steps(summary) == ["- make check => exit code 0"]
 
 
 STARTED = [
@@ -203,7 +226,7 @@ STARTED = [
 def test_work_in_the_background_that_failed_in_several_lines_is_not_shown_as_running() -> None:
     trace = 'Workflow "review" failed: Error: no branches\n  at main (w.js:13)\n  at run (native)'
     summary = summary_of(GO, ANNOUNCED, *STARTED, notice(trace, "failed"))
-    assert since(summary) == [f"- Workflow review => failed: {' '.join(trace.split())}"]
+    assert steps(summary) == [f"- Workflow review => failed: {' '.join(trace.split())}"]
 
 
 def test_what_work_in_the_background_found_is_quoted() -> None:
@@ -212,7 +235,7 @@ def test_what_work_in_the_background_found_is_quoted() -> None:
     ended["content"] = ended["content"].replace(
         "</summary>", f"</summary>\n<result>{found}</result>"
     )
-    line, _ = since(summary_of(GO, ANNOUNCED, *STARTED, ended, *ran("./bench", "9 runs")))
+    line, _ = steps(summary_of(GO, ANNOUNCED, *STARTED, ended, *ran("./bench", "9 runs")))
     assert line.startswith('- Workflow review => completed: Workflow "review" completed / 3 warn')
     assert "the lid is open." in line
     assert len(line) < 1_000
@@ -223,7 +246,7 @@ def test_a_poll_of_a_command_that_is_not_listed_is_not_listed() -> None:
         call("c1", "write_stdin", {"session_id": 87942, "chars": ""}),
         results(("c1", "Chunk ID: 7e1\nProcess running with session ID 87942")),
     ]
-    assert since(summary_of(GO, ANNOUNCED, *poll)) == []
+    assert steps(summary_of(GO, ANNOUNCED, *poll)) == []
 
 
 def test_a_command_in_the_background_is_listed_after_a_poll_that_says_that_it_goes_on() -> None:
@@ -243,17 +266,16 @@ def test_a_poll_after_the_last_messages_leaves_a_command_where_it_was_started() 
     messages = [*ran("./review", running), *ran("./drain", "dry", "c3"), said("I wait for it.")]
     line = f"- ./review; started in the background: {running}"
     summary = summary_of(GO, *messages, *poll, *edited("e1", "pump.py"))
-    assert group(summary, Group.STEPS) == [line]
-    assert since(summary) == ["- edited pump.py: c"]
+    assert steps(summary) == [line]
     told = later(summary_of(GO, *messages), *poll)
-    assert (group(told, Group.STEPS), since(told)) == ([line], [])
+    assert steps(told) == [line]
 
 
 @pytest.mark.parametrize("command", ["barn stale --help", "which barn", "pwd && barn --version"])
 def test_a_look_at_the_help_of_a_program_is_not_listed(command: str) -> None:
     look = ran(command, "a\nb\nc")
     summary = summary_of(GO, ANNOUNCED, *look, *ran("bd close p-7", "Closed", "c2"))
-    assert since(summary) == ["- bd close p-7 => Closed"]
+    assert steps(summary) == ["- bd close p-7 => Closed"]
 
 
 def test_another_agent_that_works_in_the_background_is_listed_until_its_notice() -> None:
@@ -264,4 +286,5 @@ def test_another_agent_that_works_in_the_background_is_listed_until_its_notice()
     assert group(first, Group.STEPS) == [
         "- Agent Map the valves; started in the background: agentId: a50484f"
     ]
-    assert group(later(first, notice("Agent came to rest", task="a50484f")), Group.STEPS) == []
+    again = later(first, notice("Agent came to rest", task="a50484f"))
+    assert steps(again) == ["- Agent Map the valves => completed: Agent came to rest"]

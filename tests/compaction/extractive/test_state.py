@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from policyctx.compaction.extractive import Group
-from tests.compaction.extractive.summaries import edited, group, later, ran, summary_of
+from tests.compaction.extractive.summaries import edited, group, later, ran, said, summary_of
 from tests.conversations import Message, call, chat_calls, chat_result, results, user
 
-GO = user("Go on with it.")
+GO, DONE = user("Go on with it."), said("It is done.")
 
 
 def made(call_id: str, tool: str, given: dict[str, Any], result: str = "ok") -> list[Message]:
@@ -39,7 +39,9 @@ def test_a_list_of_tasks_stands_as_the_agents_tool_has_it(
         "- [in_progress] Write the migration",
         "- [pending] Drop the column",
     ]
-    assert group(later(first, *edited("c2", "a.py")), Group.TASKS) == group(first, Group.TASKS)
+    dated = later(first, *edited("c2", "a.py"), *edited("c3", "b.py"))
+    assert group(dated, Group.TASKS) == ["- (calls since then: 2)", *group(first, Group.TASKS)]
+    assert "- (calls since then: 3)" in later(dated, *edited("c4", "a.py"))
     second = later(first, *listed("c3", "completed", "in_progress"))
     assert group(second, Group.TASKS) == ["- [in_progress] Drop the column"]
     assert group(later(second, *made("c4", tool, {field: []})), Group.TASKS) == []
@@ -70,7 +72,7 @@ def test_a_list_that_the_tool_refused_changes_nothing() -> None:
     kept = made("c1", "TodoWrite", {"todos": [{"content": "A", "status": "pending"}]})
     refused = call("c2", "TodoWrite", {"todos": [{"content": "B", "status": "pending"}]})
     summary = summary_of(GO, *kept, refused, results(("c2", "denied"), error=True))
-    assert group(summary, Group.TASKS) == ["- [pending] A"]
+    assert group(summary, Group.TASKS) == ["- (calls since then: 1)", "- [pending] A"]
 
 
 def test_other_lists_with_states_are_no_tasks() -> None:
@@ -157,7 +159,7 @@ def test_a_command_of_any_program_that_changes_more_than_files_is_a_step(
     ],
 )
 def test_a_command_that_only_names_a_change_is_no_step(command: str) -> None:
-    assert steps(summary_of(GO, *ran(command, "a"))) == []
+    assert steps(summary_of(GO, *ran(command, "a"), DONE)) == []
 
 
 def test_all_that_was_created_stands_also_behind_many_commits() -> None:
@@ -226,7 +228,7 @@ def test_what_takes_a_commit_back_or_adds_to_it_stands_behind_it(
     ],
 )
 def test_a_command_that_only_shows_something_is_no_step(command: str, printed: str) -> None:
-    assert steps(summary_of(GO, *ran(command, printed))) == []
+    assert steps(summary_of(GO, *ran(command, printed), DONE)) == []
 
 
 @pytest.mark.parametrize(
@@ -314,7 +316,7 @@ def test_a_check_that_failed_stands_with_the_lines_that_say_why(
     ],
 )
 def test_other_text_about_errors_is_no_failed_check(command: str, output: str) -> None:
-    found = group(summary_of(GO, *ran(command, output)), Group.STEPS)
+    found = group(summary_of(GO, *ran(command, output), DONE), Group.STEPS)
     assert [line for line in found if "=> failed" in line] == []
 
 
@@ -385,8 +387,8 @@ def test_a_long_command_that_ends_in_a_kill_has_no_exit_code() -> None:
     assert found[0].endswith("pkill -f serve 2>/dev/null => Build of 4 files")
 
 
-def test_of_many_checks_the_last_four_stand() -> None:
-    names = ("vet", "lint", "build", "check", "test")
+def test_of_many_checks_the_last_ten_stand() -> None:
+    names = ("vet", "lint", "build", "check", "test", "tsc", "mypy", "ruff", "tox", "nox", "jest")
     made = [ran(f"mise run {name}", "exit code 0", f"c{i}") for i, name in enumerate(names)]
     found = steps(summary_of(GO, *(message for one in made for message in one)))
     assert found == [f"- mise run {name} => exit code 0" for name in names[1:]]
@@ -498,7 +500,7 @@ def test_a_long_command_is_cut_inside_and_of_a_chain_only_known_lines_are_quoted
     "command", ["git branch --list", "test -d src && echo yes", "git merge-base a b"]
 )
 def test_a_command_that_only_asks_is_no_step(command: str) -> None:
-    assert steps(summary_of(GO, *ran(command, "yes"))) == []
+    assert steps(summary_of(GO, *ran(command, "yes"), DONE)) == []
 
 
 @pytest.mark.parametrize("command", ["git tag -a v2 -m x", "git branch -D pump", "git stash pop"])
@@ -543,7 +545,7 @@ def test_a_command_that_goes_on_has_no_result(printed: str) -> None:
 
 def test_a_command_whose_result_is_not_recorded_has_none() -> None:
     first = summary_of(GO, call("c1", "Bash", {"command": "make check"}))
-    assert steps(first) == ["- make check; result not recorded"]
+    assert steps(first) == ["- make check; called, no result yet"]
     assert later(first) == first
 
 
