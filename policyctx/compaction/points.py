@@ -101,7 +101,8 @@ def quoted(one: Quote) -> HistoryPoint | None:
     if _COMMAND.fullmatch(text):
         return None
     cues = cues_of()
-    found = dict.fromkeys(values_in(text))
+    # A spelled number, such as 五, is compared as a number.
+    found = [v for v in dict.fromkeys(values_in(text)) if v.isdecimal() or not v.isnumeric()]
     values = tuple(v for v in found if len(v.split()) <= _WORDS_OF_VALUE and v[:1] != "[")
     if cues.standing.found_outside(cues.remarks, text):
         return HistoryPoint(PointKind.ORDER, text, one.message, values, forbidden_in(text))
