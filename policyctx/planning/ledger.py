@@ -288,7 +288,8 @@ class Ledger:
                 self.before_drop[key] = earlier
             if entry.action.leaves_nothing:
                 self.drops.setdefault(key, len(self.drops))
-                self.drops_alike |= call is None or entry.alike > 1
+                was_left = earlier is not None and earlier.placeholder is not None
+                self.drops_alike |= call is None or entry.alike > 1 or was_left
                 if kind == "tool_call":
                     self.dropped_calls.update(filter(None, (call, entry.call_id)))
             self._lengths.add((kind, call, entry.chars))
