@@ -189,7 +189,7 @@ _VERBS: Mapping[str, frozenset[str]] = {
     "read": frozenset(("cat", "load", "open", "read", "show", "view")),
 }
 
-_MOST_CHANGED, _MOST_READ = 12, 6
+_MOST_LISTED = 12
 # A field of an input that holds this many characters, or a line break, is text, not a name.
 _LONG = 80
 _ABSOLUTE = re.compile(r"[/~]|[A-Za-z]:[\\/]")
@@ -308,13 +308,15 @@ def files_of(
 
 
 def listed(files: Sequence[FileState]) -> Sequence[FileState]:
-    """Return those of the files of `files_of` that a summary lists, the committed ones as one."""
+    """Return those of the files of `files_of` that a summary lists, the committed ones as one.
+
+    If none was changed, those that were read are one as well.
+    """
     left = [one for one in files if one.state != "deleted" and not SCRATCH.search(one.path)]
-    changed = [file for file in left if file.is_changed]
-    new = [file for file in changed if not file.is_committed][:_MOST_CHANGED]
-    old = [file for file in changed if file.is_committed]
-    paths = [file.path for file in old[:_MOST_CHANGED]] + ["…"] * (len(old) > _MOST_CHANGED)
-    return [*new, *(one._replace(path=", ".join(paths)) for one in old[:1])] or left[:_MOST_READ]
+    new = [file for file in left if file.is_changed and not file.is_committed]
+    old = [file for file in left if file.is_committed] or [*left] * (not new)
+    paths = [file.path for file in old[:_MOST_LISTED]] + ["…"] * (len(old) > _MOST_LISTED)
+    return [*new[:_MOST_LISTED], *(one._replace(path=", ".join(paths)) for one in old[:1])]
 
 
 def _in(path: str, files: Iterable[str]) -> list[str]:

@@ -64,13 +64,15 @@ class Unit(NamedTuple):
 _ORDERS, _USERS_FACTS, _USERS_REST, _LITTLE = 180.0, 60.0, 12.0, 4.0
 _CHANGED_FILE, _OTHER_FILE, _EARLIER = 16.0, 2.0, 40.0
 _OF_WORK = 0.5
-_RATES = {Group.AGENT: 8.0, Group.TASKS: 60.0, Group.STEPS: 12.0}
+_RATES = {Group.AGENT: 8.0, Group.TASKS: 60.0, Group.STEPS: 12.0, Group.RESULTS: 0.25}
 _LAST = 12.0
 # What a word of news weighs against coming last.
 _NEWS = 0.4
 # Bytes of a short reply: of UTF-8, where a letter counts for what it says. The user's newest
 # words, which are not settled yet.
 _SHORT, _NEWEST = 64, 3
+# Characters of a result that is kept before longer ones.
+_SHORT_RESULT = 300
 # So many of its pieces are kept before its beginning.
 END_OF_LAST = 4
 # Tokens of the label above a group, of the heading, and around an entry.
@@ -166,6 +168,9 @@ def _rated(one: Entry, group: Group, position: int, count: int, cues: Cues) -> t
         return _LAST, unit if is_end else unit._replace(weight=-weight)
     if one.working:
         return _OF_WORK, unit
+    if group is Group.RESULTS:
+        rate = _RATES[Group.STEPS if position == count - 1 else group]
+        return rate, unit._replace(weight=weight + count * (len(unit.text) <= _SHORT_RESULT))
     if group is Group.TASKS:
         weight = -weight
     elif group is Group.AGENT:
@@ -309,7 +314,7 @@ def _fit(lines: Sequence[SummaryLine], limits: Sequence[Limit]) -> bool:
 def _shortened(unit: Unit, lines: Sequence[SummaryLine], limits: Sequence[Limit]) -> Unit | None:
     """Return a unit cut to the room that the other lines leave; None if it is short."""
     line = unit.text
-    if unit.group not in (*_QUOTES, Group.STEPS) or words_in(line) < _LONG:
+    if unit.group not in (*_QUOTES, Group.STEPS, Group.RESULTS) or words_in(line) < _LONG:
         return None
     around = "\n".join(CUT if one.unit is unit else one.text for one in lines)
     text = line

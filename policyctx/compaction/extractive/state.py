@@ -13,7 +13,6 @@ from policyctx.compaction.extractive.files import (
     Call,
     FileState,
     command_parts,
-    files_of,
     parts_in,
 )
 from policyctx.compaction.extractive.said import Quote
@@ -22,6 +21,7 @@ from policyctx.compaction.extractive.texts import one_line, shortened
 _MOST_TASKS, _MOST_MADE, _MOST_RUNNING, _MOST_NAMES = 30, 4, 8, 4
 # Of the commands before the last message, and after it.
 _MOST_BEFORE, _MOST_AFTER, _MANY = 5, 10, 100
+_MOST_RESULTS, _LONGEST_RESULT = 24, 600
 _LONGEST_LINE, _LONGEST_COMMAND, _LONGEST_WORDS, _LONGEST_WHOLE = 160, 240, 300, 900
 # Of a result only the beginning and the end are looked at.
 _LOOKED_AT = 2_000
@@ -237,15 +237,12 @@ def steps_of(
     """Return the newest commands that did more than show something, with words of their results.
 
     All are in order, so what one takes back of another is seen. A command leaves when all that it
-    ran was run again; what was created stays longer. What the agent saw last is told whole, unless
-    it can read the file again. A check and the last commit name the files that were changed after
-    them. `said` is the position of the last message that is quoted; negative for an earlier
-    summary.
+    ran was run again; what was created stays longer. A check and the last commit name the files
+    that were changed after them. `said` is the position of the last message that is quoted;
+    negative for an earlier summary.
     """
     steps = [_read(one) for one in earlier if said < 0 or one.text != _SAID]
     answered = next((call for call in reversed(calls) if call.result is not None), None)
-    shown = answered if answered and answered.message >= said else None
-    last = None if shown is None or files_of((), [shown], {}) else shown
     for call in calls:
         command = _command_of(call)
         if (at := _asked_for(call, steps)) is not None:
@@ -264,13 +261,11 @@ def steps_of(
             is_open = call.result is None and call.path and not call.command
             is_open = is_open and (answered is None or call.message > answered.message)
             step = _step(command, "", call.message)
-            if not (step.keys or _goes_on(call) or is_open or (call is last and command)):
+            if not (step.keys or _goes_on(call) or is_open):
                 continue
             command = command or _named(call)
-            is_whole = not call.tool or (call is last and not step.is_known)
+            is_whole = not call.tool or (call is answered and not step.is_known)
             outcome = _outcome(call, command, is_whole=is_whole)
-            if not step.keys and outcome in {_NO_OUTPUT, "exit code 0"}:
-                continue
         step = _step(command.replace(_RESULT, " "), outcome, call.message)
         steps = [one for one in steps if not one.is_settled_by(step)]
         steps.append(step)
@@ -283,6 +278,37 @@ def steps_of(
     steps = _chosen(steps)
     commits = [step for step in steps if _COMMIT in step.keys][-1:]
     return tuple(one.quoted(files if one.checks or one in commits else None) for one in steps)
+
+
+def results_of(
+    earlier: Iterable[Quote], calls: Sequence[Call], files: Sequence[FileState]
+) -> tuple[Quote, ...]:
+    """Return the newest results of other calls, each with its call, none before a change."""
+    changed = max((one.message for one in files if one.is_changed), default=-1)
+    found: dict[str, Quote] = {}
+    for call in reversed(calls):
+        command = _command_of(call)
+        keys = _step(command, "", call.message).keys
+        if call.message <= changed or any(key.startswith(_CHANGE) for key in keys):
+            earlier = ()
+            break
+        said, given = _outcome(call, command, is_whole=True), command or _given(call)
+        if call.result and given and call.tool and not keys and _listed(call) is None:
+            text = f"{given}{_RESULT}{shortened(said, _LONGEST_RESULT)}"
+            found.setdefault(given, _fact(text, call.message))
+        if len(found) == _MOST_RESULTS:
+            break
+    left = (one for one in earlier if one.text.partition(_RESULT)[0] not in found)
+    return (*left, *reversed(found.values()))[-_MOST_RESULTS:]
+
+
+def _given(call: Call) -> str:
+    """Return the tool of a call with its input, such as a path and lines; empty without a text."""
+    if not any(isinstance(one, str) and one for one in call.fields.values()):
+        return ""
+    given = (f"{key}={one}" if isinstance(one, int) else one for key, one in call.fields.items())
+    texts = " ".join(one for one in given if isinstance(one, str))
+    return one_line(f"{call.tool} {shortened(texts, _LONGEST_LINE)}").replace(_RESULT, " ")
 
 
 def _chosen(steps: Sequence[_Step]) -> list[_Step]:
@@ -388,9 +414,10 @@ _COUNTS = re.compile(
     r"|suggestions?|warnings?|issues?|problems?)\b"
     r"|^ok\b|[Aa]ll checks|BUILD SUCCESS|[Ss]uccessful"
 )
-# A line that only surrounds what was printed.
+# What only surrounds what was printed.
+_TAGS = re.compile(r"^</?[\w-]+>|</?[\w-]+>$", re.MULTILINE)
 _FRAME = re.compile(
-    r"<|Output:|\(Bash completed with|# [\w.-]+/[\w./-]+$"
+    r"Output:|\(Bash completed with|# [\w.-]+/[\w./-]+$"
     r"|(?:Wall time|Chunk ID|Original token count|Script completed|Total output lines)\b"
     r"|.*\b(?:warning: |exit\w*\W{1,3}(?:undefined|null|none)\b)"
 )
@@ -410,8 +437,8 @@ _NOT_MADE = re.compile(r"failed|exit code [1-9]")
 def _outcome(call: Call, command: str, *, is_whole: bool = False) -> str:
     """Return words of a result: its exit code, errors, the lines that tell the outcome.
 
-    Without such a line the last ones are quoted, if only one command was run. `is_whole` is for a
-    result that is told by all of its lines.
+    Without such a line the last ones are quoted, if only one command was run. `is_whole` quotes all
+    lines of a result.
     """
     if call.result is None:
         return _NO_RESULT
@@ -427,7 +454,8 @@ def _outcome(call: Call, command: str, *, is_whole: bool = False) -> str:
         code = ""
     elif code == "exit code 0" and re.search("[;|]", " ".join(parts)):
         code += " of the last command"
-    lines = [one_line(line) for line in ends.split("\n") if re.search(r"\w", line)]
+    printed = _TAGS.sub("", ends).split("\n")
+    lines = [one_line(line) for line in printed if re.search(r"\w", line)]
     said = [line for line in lines if not _EXIT_CODE.search(line) and not _FRAME.match(line)]
     shown = [*filter(_NAMES.search, said)] or [*filter(_COUNTS.search, said)]
     if runs and not code:

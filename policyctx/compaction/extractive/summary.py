@@ -23,7 +23,7 @@ from policyctx.compaction.extractive.fitting import (
 )
 from policyctx.compaction.extractive.languages import SHIPPED, Cues, Language, cues_of
 from policyctx.compaction.extractive.said import LONG_NOTE, UNREADABLE, Quote, quotes_in
-from policyctx.compaction.extractive.state import steps_of, tasks_of
+from policyctx.compaction.extractive.state import results_of, steps_of, tasks_of
 from policyctx.compaction.extractive.texts import pieces_of
 from policyctx.compaction.extractive.writing import (
     NOTHING,
@@ -95,8 +95,10 @@ def gathered(history: History, cues: Cues, *, is_stepped: bool = True) -> Conten
     newest = max((one.message for one in last), default=typed)
     left_out = [found.contents.left_out for found in before]
     steps: tuple[Quote, ...] = ()
+    results: tuple[Quote, ...] = ()
     if is_stepped:
         steps = steps_of(carried(Group.STEPS), calls, files, max(newest, typed))
+        results = results_of(carried(Group.RESULTS), calls, files)
     return Contents(
         {
             Group.USER: [*_once(users)],
@@ -104,6 +106,7 @@ def gathered(history: History, cues: Cues, *, is_stepped: bool = True) -> Conten
             Group.EARLIER: [*carried(Group.EARLIER), *foreign],
             Group.TASKS: tasks_of(carried(Group.TASKS), calls),
             Group.STEPS: steps,
+            Group.RESULTS: results,
         },
         files,
         LeftOut(

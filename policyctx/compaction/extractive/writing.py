@@ -37,6 +37,7 @@ class Group(StrEnum):
     FILES = "Files, changed first:"
     TASKS = "Tasks that were open when the agent last wrote its list:"
     STEPS = "Commands, in order, the last run of each:"
+    RESULTS = "Results of other calls since the last change, the newest last:"
 
     @property
     def label(self) -> str:
@@ -175,7 +176,9 @@ def _files_in(line: str) -> Iterator[FileState]:
         paths = line.removeprefix(BEFORE_COMMIT).split(", ")
         yield from (FileState(path, "edited", is_committed=True) for path in paths)
     elif found := _FILE.fullmatch(line):
-        yield FileState(found["path"], found["state"], line=found["line"] or "")
+        is_read = found["state"] in {"read", "named"}
+        for path in found["path"].split(", ") if is_read else [found["path"]]:
+            yield FileState(path, found["state"], line=found["line"] or "")
 
 
 def _quote(group: Group, line: str, message: int) -> Quote:
@@ -187,7 +190,7 @@ def _quote(group: Group, line: str, message: int) -> Quote:
 
 
 _ASKED_FOR = (Group.USER, Group.AGENT, Group.EARLIER)
-_STATUS = (Group.TASKS, Group.STEPS)
+_STATUS = (Group.TASKS, Group.STEPS, Group.RESULTS)
 # Words in the names of sections, in English, Chinese, German and French.
 _NAMES_OF = {
     _ASKED_FOR: re.compile(

@@ -58,31 +58,72 @@ def test_commands_before_and_after_the_last_message_are_told_apart() -> None:
 
 
 def test_what_only_shows_something_is_not_listed() -> None:
-    shown = [*ran("ls src && git log --oneline", "a", "c1"), *ran("mise exec -- go version", "1")]
-    summary = summary_of(GO, ANNOUNCED, *shown, *ran("bd close p-7", "Closed", "c3"))
+    looks = [*ran("ls src && git log --oneline", "a", "c1"), *ran("mise exec -- go version", "1")]
+    summary = summary_of(GO, ANNOUNCED, *looks, *ran("bd close p-7", "Closed", "c3"))
     assert steps(summary) == ["- bd close p-7 => Closed"]
 
 
 FOUND = "12 findings\n" + "\n".join(f"pump {i}: leaks" for i in range(12))
 
 
-@pytest.mark.parametrize("command", ["rg -n leaks hall", "python3 - <<'E'\nprint(leaks)\nE"])
-def test_what_the_last_command_showed_is_quoted_until_something_else_is_done(command: str) -> None:
-    first = summary_of(GO, ANNOUNCED, *ran(command, FOUND))
-    (line,) = steps(first)
-    assert line.endswith(f" => {FOUND}".replace("\n", " / "))
-    assert steps(later(first)) == [line]
-    looks = [*ran("rg leaks hall", "pump 1"), *ran("rg leaks roof", "none", "c2")]
-    assert steps(later(summary_of(GO, ANNOUNCED, *looks[:2]), *looks[2:])) == [
-        "- rg leaks roof => none"
-    ]
+def test_what_the_last_script_printed_is_quoted_whole() -> None:
+    first = summary_of(GO, ANNOUNCED, *ran("python3 - <<'E'\nprint(leaks)\nE", FOUND))
+    assert steps(first) == [f"- python3 - <<E … => {FOUND}".replace("\n", " / ")]
+    assert later(first) == first
     assert steps(later(first, said("All of them leak."))) == []
 
 
+def shown(summary: str) -> list[str]:
+    return group(summary, Group.RESULTS)
+
+
+def test_what_other_calls_showed_is_quoted_where_there_is_room() -> None:
+    read = {"file_path": "hall/pump.py", "offset": 680, "limit": 2}
+    looks = [
+        *ran("rg -n leaks hall", FOUND),
+        call("c2", "Read", read),
+        results(("c2", "680 import valve")),
+        call("c3", "Glob", {"pattern": "**/lid.py"}),
+        results(("c3", "<tool_use_error>File does not exist.</tool_use_error>"), error=True),
+    ]
+    first = summary_of(GO, *looks, ANNOUNCED)
+    lines = [
+        f"- rg -n leaks hall => {FOUND}".replace("\n", " / "),
+        "- Read hall/pump.py offset=680 limit=2 => 680 import valve",
+        "- Glob **/lid.py => failed: File does not exist.",
+    ]
+    assert shown(first) == lines
+    assert later(first) == first
+    again = later(first, *ran("rg -n leaks hall", "none"))
+    assert shown(again) == [*lines[1:], "- rg -n leaks hall => none"]
+    talk = [user(f"Never open lid {i} of hall {i * 7}.") for i in range(200)]
+    assert shown(summary_of(GO, *talk, *looks, ANNOUNCED))[-1] == lines[-1]
+    assert len(shown(summary_of(GO, *talk, *looks, ANNOUNCED))) < len(lines)
+
+
+@pytest.mark.parametrize(
+    "change", [edited("e1", "hall/pump.py"), ran("git checkout next", "Switched", "e1")]
+)
+def test_what_was_shown_before_a_change_is_not_quoted(change: list[Message]) -> None:
+    looked = ran("rg -n leaks hall", FOUND)
+    assert shown(summary_of(GO, *looked, *change, ANNOUNCED)) == []
+    assert shown(later(summary_of(GO, *looked, ANNOUNCED), *change)) == []
+
+
+def test_of_many_results_the_newest_are_quoted_each_clipped_within_itself() -> None:
+    long = "\n".join(f"pump {i}: leaks" for i in range(200))
+    looks = [one for i in range(40) for one in ran(f"rg leaks hall_{i}", long, f"c{i}")]
+    found = shown(summary_of(GO, *looks, max_words=9_000))
+    assert [line.partition(" =>")[0] for line in found] == [
+        f"- rg leaks hall_{i}" for i in range(16, 40)
+    ]
+    assert all(" … " in line and len(line) < 640 for line in found)
+
+
 @pytest.mark.parametrize("command", ["cat hall/pump.py", "git diff --check", "ls nothing"])
-def test_a_file_or_nothing_that_the_last_command_showed_is_not_quoted(command: str) -> None:
-    shown = "import valve" if command.startswith("cat") else ""
-    assert steps(summary_of(GO, ANNOUNCED, *ran(command, f"{shown}\nexit code 0"))) == []
+def test_a_command_that_showed_a_file_or_nothing_is_no_step(command: str) -> None:
+    printed = "import valve" if command.startswith("cat") else ""
+    assert steps(summary_of(GO, ANNOUNCED, *ran(command, f"{printed}\nexit code 0"))) == []
 
 
 def test_a_run_without_a_result_leaves_the_result_of_the_run_before() -> None:
