@@ -203,7 +203,8 @@ class UnknownTokenizerError(InputError):
 
     def __init__(self, name: str, known: Sequence[str], nearest: str | None) -> None:
         self.name, self.known, self.nearest = name, tuple(known), nearest
-        super().__init__(_unregistered("tokenizer", name, self.known, nearest))
+        others = _registered("tokenizer", self.known, nearest)
+        super().__init__(f"no tokenizer is named {name!r}; {others}")
 
 
 class UsageError(InputError):
@@ -331,7 +332,8 @@ class UnknownSummarizerError(CompactionError):
 
     def __init__(self, name: str, known: Sequence[str], nearest: str | None) -> None:
         self.name, self.known, self.nearest = name, tuple(known), nearest
-        super().__init__(_unregistered("summarizer", name, self.known, nearest))
+        others = _registered("summarizer", self.known, nearest)
+        super().__init__(f"no summarizer is named {name!r}; {others}")
 
 
 class UnrestorableFileError(CompactionError):
@@ -441,10 +443,9 @@ def _listed(what: str, known: Iterable[str], nearest: str | None) -> str:
     return f"{meant} {what} are {', '.join(known)}"
 
 
-def _unregistered(kind: str, name: str, known: Iterable[str], nearest: str | None) -> str:
+def _registered(kind: str, known: Iterable[str], nearest: str | None) -> str:
     meant = f"did you mean {nearest!r}? " if nearest else ""
-    others = f"others are registered with register_{kind}"
-    return f"no {kind} is named {name!r}; {meant}known are {', '.join(known)}; {others}"
+    return f"{meant}known are {', '.join(known)}; others are registered with register_{kind}"
 
 
 def nearest(word: object, known: Iterable[str], least: float = 0.6) -> str | None:
