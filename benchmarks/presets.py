@@ -63,7 +63,13 @@ _EXAMPLE = re.compile(
 )
 # Lines below one with the same label.
 _FURTHER = re.compile(r"^((?:step|untouched|unmarked) +)(.*\n)(?:(?:\1.*|…)\n)+", re.MULTILINE)
-_SHOWN = 3
+# Lines that say more than the page explains.
+_LEFT_OUT = re.compile(
+    r"^(?:usage|largest|window|prices|output|ttl|tier|untouched|unmarked|unread|time) .*\n"
+    r"(?: .*\n)*",
+    re.MULTILINE,
+)
+_SHOWN = 2
 
 PRESETS = (DEFAULT, "few-re-reads", "small-context")
 _STEP = """
@@ -244,7 +250,7 @@ def write(rows: Rows) -> None:
 
 
 def example(folders: Sequence[Path]) -> str:
-    """Return what `policyctx replay` prints, without its last table and most lines of a kind."""
+    """Return what `policyctx replay` prints, without its tables and many of its lines."""
     command = [
         sys.executable,
         "-m",
@@ -257,13 +263,13 @@ def example(folders: Sequence[Path]) -> str:
     environment = {**os.environ, "COLUMNS": "100"}
     run = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)  # noqa: S603
     answer, _, shown = run.stdout.partition("\n\n")
-    shown = shown.partition("\nforecast of the prompt cache")[0]
+    shown = shown.partition("\n\nnet cost")[0] + "\n"
     sessions, total, rest = shown.partition("\ntotal ")
     head, *rows = sessions.splitlines()
     largest = sorted(rows, key=_dollars)[-_SHOWN:]
     begins = [" ".join(answer.split()), "", head]
     shown = "\n".join([*begins, *(row for row in rows if row in largest), "…" + total + rest])
-    return _FURTHER.sub(r"\1\2", shown)
+    return _LEFT_OUT.sub("", _FURTHER.sub(r"\1\2", shown))
 
 
 def _dollars(row: str) -> float:

@@ -128,11 +128,8 @@ class UnknownPolicyError(PolicyError):
     """
 
     def __init__(self, name: str, presets: Sequence[str], nearest: str | None) -> None:
-        self.name = name
-        self.presets = tuple(presets)
-        self.nearest = nearest
-        meant = f"did you mean {nearest!r}? The" if nearest else "the"
-        hint = f"{meant} presets are {', '.join(self.presets)}"
+        self.name, self.presets, self.nearest = name, tuple(presets), nearest
+        hint = _listed("presets", self.presets, nearest)
         sentence = "no such policy: it is neither a file nor a preset"
         super().__init__([Diagnostic(Location(name or "''"), "PC001", sentence, hint)])
 
@@ -191,13 +188,9 @@ class UnknownOptionError(InputError, TypeError):
     def __init__(
         self, function: str, name: str, known: Sequence[str], nearest: str | None, removed: str = ""
     ) -> None:
-        self.function = function
-        self.name = name
-        self.known = tuple(known)
-        self.nearest = nearest
-        self.removed = removed
-        meant = f"did you mean {nearest!r}? The" if nearest else "the"
-        hint = removed or f"{meant} options are {', '.join(self.known)}"
+        self.function, self.name, self.removed = function, name, removed
+        self.known, self.nearest = tuple(known), nearest
+        hint = removed or _listed("options", self.known, nearest)
         super().__init__(f"{function}() has no option {name!r}; {hint}")
 
 
@@ -209,14 +202,9 @@ class UnknownTokenizerError(InputError):
     """
 
     def __init__(self, name: str, known: Sequence[str], nearest: str | None) -> None:
-        self.name = name
-        self.known = tuple(known)
-        self.nearest = nearest
-        meant = f"did you mean {nearest!r}? " if nearest else ""
-        super().__init__(
-            f"no tokenizer is named {name!r}; {meant}known are {', '.join(self.known)};"
-            " others are registered with register_tokenizer"
-        )
+        self.name, self.known, self.nearest = name, tuple(known), nearest
+        others = _registered("tokenizer", self.known, nearest)
+        super().__init__(f"no tokenizer is named {name!r}; {others}")
 
 
 class UsageError(InputError):
@@ -264,8 +252,7 @@ class CorruptContentError(StoreError):
     """
 
     def __init__(self, *, path: str, expected: str, found: str) -> None:
-        self.expected = expected
-        self.found = found
+        self.expected, self.found = expected, found
         super().__init__(
             f"{path} no longer holds what was saved: sha256 {found}, not {expected}", path=path
         )
@@ -280,8 +267,7 @@ class AmbiguousSessionError(StoreError):
     """
 
     def __init__(self, key: str | None, sessions: Sequence[str], *, path: str) -> None:
-        self.key = key
-        self.sessions = tuple(sessions)
+        self.key, self.sessions = key, tuple(sessions)
         of_key = f"the id {key} exists in several sessions"
         what = f"{path} is a folder for several sessions" if key is None else of_key
         known = ", ".join(name or "'' (the folder's own)" for name in self.sessions)
@@ -299,9 +285,7 @@ class UnknownArchiveError(StoreError):
     def __init__(
         self, name: str | None, known: Sequence[str], nearest: str | None, *, path: str
     ) -> None:
-        self.name = name
-        self.known = tuple(known)
-        self.nearest = nearest
+        self.name, self.known, self.nearest = name, tuple(known), nearest
         named = "archive" if name is None else f"archive {name!r}"
         meant = f"did you mean {nearest!r}? " if nearest else ""
         there = f"; {meant}there are {', '.join(self.known)}" if self.known else "; there is none"
@@ -334,13 +318,8 @@ class SummaryError(CompactionError):
         answered: bool = False,
         max_tokens: int | None = None,
     ) -> None:
-        self.why = why
-        self.cause = cause
-        self.status = status
-        self.is_final = is_final
-        self.retry_after = retry_after
-        self.answered = answered
-        self.max_tokens = max_tokens
+        self.why, self.cause, self.answered, self.is_final = why, cause, answered, is_final
+        self.status, self.retry_after, self.max_tokens = status, retry_after, max_tokens
         super().__init__(f"no summary: {why}")
 
 
@@ -352,14 +331,9 @@ class UnknownSummarizerError(CompactionError):
     """
 
     def __init__(self, name: str, known: Sequence[str], nearest: str | None) -> None:
-        self.name = name
-        self.known = tuple(known)
-        self.nearest = nearest
-        meant = f"did you mean {nearest!r}? " if nearest else ""
-        super().__init__(
-            f"no summarizer is named {name!r}; {meant}known are {', '.join(self.known)};"
-            " others are registered with register_summarizer"
-        )
+        self.name, self.known, self.nearest = name, tuple(known), nearest
+        others = _registered("summarizer", self.known, nearest)
+        super().__init__(f"no summarizer is named {name!r}; {others}")
 
 
 class UnrestorableFileError(CompactionError):
@@ -369,8 +343,7 @@ class UnrestorableFileError(CompactionError):
     """
 
     def __init__(self, path: str, why: str) -> None:
-        self.path = path
-        self.why = why
+        self.path, self.why = path, why
         super().__init__(f"{path!r}: {why}")
 
 
@@ -396,11 +369,8 @@ class UnreadableRecordingError(ReplayError):
         is_other: bool = False,
         is_seen: bool = False,
     ) -> None:
-        self.path = path
-        self.why = why
-        self.format = format_
-        self.is_other = is_other
-        self.is_seen = is_seen
+        self.path, self.why, self.format = path, why, format_
+        self.is_other, self.is_seen = is_other, is_seen
         super().__init__(f"{path}: {why}")
 
 
@@ -422,8 +392,7 @@ class ReportError(ReplayError):
     """
 
     def __init__(self, path: str, why: str) -> None:
-        self.path = path
-        self.why = why
+        self.path, self.why = path, why
         super().__init__(f"the report {path} cannot be written: {why}")
 
 
@@ -467,6 +436,16 @@ class MissingExtraError(InstallationError):
     def __init__(self, wanted: str, *, extra: str) -> None:
         self.extra = extra
         super().__init__(f"{wanted} needs a package: {install_command(extra)}")
+
+
+def _listed(what: str, known: Iterable[str], nearest: str | None) -> str:
+    meant = f"did you mean {nearest!r}? The" if nearest else "the"
+    return f"{meant} {what} are {', '.join(known)}"
+
+
+def _registered(kind: str, known: Iterable[str], nearest: str | None) -> str:
+    meant = f"did you mean {nearest!r}? " if nearest else ""
+    return f"{meant}known are {', '.join(known)}; others are registered with register_{kind}"
 
 
 def nearest(word: object, known: Iterable[str], least: float = 0.6) -> str | None:
@@ -559,6 +538,11 @@ def _escape(code: int) -> str:
     if code < 0x100:  # noqa: PLR2004 - two digits
         return f"\\x{code:02x}"
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"  # noqa: PLR2004 - four digits
+
+
+def counted(number: int, word: str) -> str:
+    """Return a number with its word, such as `1 file` and `1,204 files`."""
+    return f"{number:,} {word}{'' if number == 1 else 's'}"
 
 
 def present(value: T | None) -> T:

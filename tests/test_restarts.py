@@ -1026,3 +1026,97 @@ def test_a_restarted_session_leaves_in_every_turn_what_a_living_one_left(
             assert not anew.compacted
             given = sending.send(list(result.messages))
     assert bool(compactions) == compacts
+
+
+def forgetful(shape: str, root: Path, **questions: Any) -> Session:
+    """A session that drops questions, and calls from the fourth turn on."""
+    select = {"types": ["user_message"], "keep_first": {"messages": 1}, **questions}
+    return opened(
+        policy(f"""\
+            items: {{user_message: {{offload: true}}}}
+            min_chars: 0
+            store: {{sync: never}}
+            steps:
+              - {{name: questions, do: drop, select: {json.dumps(select)}}}
+              - name: calls
+                do: drop
+                when: {{turns: {{over: 3}}}}
+                select: {{types: [tool_call], keep_recent: 1}}
+            """),
+        root,
+        shape,
+    )
+
+
+@in_all_shapes
+def test_words_that_a_cut_off_list_held_back_are_no_others_in_the_list_that_was_returned(
+    shape: str, tmp_path: Path
+) -> None:
+    """Calls that were dropped after them are missing, which says nothing about the words."""
+    live = forgetful(shape, tmp_path, keep_recent=1)
+    rounds = [ROUNDS[shape](i) for i in range(5)]
+    own = [one for each in rounds[:4] for one in each]
+    live.apply(own[: -len(rounds[3])])
+    live.apply(list(own))
+    back = live.apply([*rounds[0], *rounds[1]]).messages
+    assert "question 1" in str(back)
+    left = left_before_decisions(live, [*back, *rounds[4]], shape)
+    assert "question 1" not in str(left)
+
+
+@in_all_shapes
+@pytest.mark.parametrize("form", ["given", "given and more", "returned", "returned and more"])
+def test_of_equal_words_the_same_have_left_after_a_restart(
+    form: str, shape: str, tmp_path: Path
+) -> None:
+    """The first of them were missing in the list before the others left it."""
+
+    def asked(*rounds: int) -> list[Any]:
+        """Rounds in which the question is always the same."""
+        return [one for i in rounds for one in (ROUNDS[shape](0)[0], *ROUNDS[shape](i)[1:])]
+
+    live = forgetful(shape, tmp_path, keep_recent=2)
+    back = live.apply([ROUNDS[shape](9)[0], *asked(0, 1, 2)]).messages
+    given = [*back, *asked(3, 4)]
+    left = live.apply(list(given)).messages
+    again = list(given if form.startswith("given") else left)
+    more = asked(5) if form.endswith("more") else []
+    assert left_before_decisions(live, [*again, *more], shape) == [*left, *more]
+
+
+@in_all_shapes
+def test_a_result_that_was_edited_on_arrival_is_there_in_a_longer_list_after_a_compaction(
+    shape: str, tmp_path: Path
+) -> None:
+    """A list without its beginning was compacted, and the whole list has the result again."""
+    compiled = policy(
+        "items: {image: {offload: true}}\nmin_chars: 0\nstore: {sync: never}\nsteps:\n"
+        "  - {name: arrived, on: arrival, do: offload, must_shrink: false,"
+        " select: {types: [image]}}\n"
+        + TRIM.replace("since_last: {messages: {over: 2}}", "messages: {over: 99}")
+    )
+    live = opened(compiled, tmp_path, shape)
+    own: list[Any] = []
+    for i in range(4):
+        own += ROUNDS[shape](i)[:-1]
+        own.append(live.on_tool_result(late_picture(shape, i), call=own[-1]).messages[-1])
+    live.apply(list(own))
+    first = len(ROUNDS[shape](0))
+    assert live.compact(list(own[first:])).compacted
+    assert live.compact(list(own)).compacted
+    left_before_decisions(live, list(own), shape)
+
+
+@in_all_shapes
+def test_replies_that_were_dropped_at_the_end_leave_a_list_that_is_cut_off_behind_the_first(
+    shape: str, tmp_path: Path
+) -> None:
+    """It begins like the list that was returned, too, but with the reply as the caller has it."""
+    steps = dropping("types: [assistant_message]")
+    offloadable = "items: {assistant_message: {offload: true}}\nmin_chars: 0\n"
+    compiled = policy(f"{offloadable}store: {{sync: never}}\nsteps:\n{steps}")
+    live = opened(compiled, tmp_path, shape)
+    own = [ROUNDS[shape](0)[0], reply(shape, "the beginning"), reply(shape, "the end")]
+    left = live.apply(list(own)).messages
+    assert len(left) == 1
+    assert left_before_decisions(live, own[:2], shape) == left

@@ -1,13 +1,12 @@
 """Holds the detector of regret against the labels that people gave.
 
     python -m benchmarks.regret.judge LABELS TRACES [--half development|frozen|later] [--draw N]
-        [--simple]
 
 `LABELS` is a file of JSON lines, or a folder of such files; each line is one judgement of one unit
 of `units.jsonl`: `{"id", "needed", "kind", "range", …}`. Who judged is in `labeller`, or else in
 the file's name: `labels-A1.jsonl` is by `A`. A unit is needed where most of its judgements say so;
 a unit without a majority is left out and counted, and so is one whose item the policy no longer
-removes. Only recordings of the half are opened. `--simple` judges `simple_needs` instead.
+removes. Only recordings of the half are opened.
 
 The interval of each figure is from the 2.5th to the 97.5th percentile of a bootstrap over sessions.
 A weighted figure counts each unit by the inverse of the probability with which it was drawn.
@@ -28,7 +27,6 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.regret.sample import DRAWS, HERE, POLICIES, WHOLE, halves, units_drawn
-from benchmarks.regret.simple import Needs, simple_needs
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.replay.reading import recordings_in
 from policyctx.replay.simulated import SimulatedSession
@@ -151,13 +149,8 @@ def majority(judged: Sequence[Judgement]) -> Judgement | None:
     return Judgement("majority", needed, kind)
 
 
-def found_in(
-    unit: Mapping[str, Any], session: SimulatedSession, simple: Needs | None = None
-) -> Found:
-    """Return what the detector says of a unit; raises `ValueError` if its item is another one.
-
-    With `simple`, return what these needs say of it.
-    """
+def found_in(unit: Mapping[str, Any], session: SimulatedSession) -> Found:
+    """Return what the detector says of a unit; raises `ValueError` if its item is another one."""
     place = unit["part"], unit["position"]
     [item] = [item for item in session.items if (item.part, item.position) == place]
     if sha256(item.text.encode("utf-8", "surrogatepass")).hexdigest() != unit["text_sha256"]:
@@ -165,9 +158,6 @@ def found_in(
     since, until = unit["since"], unit["until"]
     if not any(one.since < until and since < one.until for one in item.absences):
         return Found(is_out=False)
-    if simple is not None:
-        is_needed = any((*place, call) in simple for call in range(since, until))
-        return Found(frozenset({"used"} if is_needed else ()))
     needs = [
         need
         for regret in session.regrets
@@ -182,7 +172,7 @@ def found_in(
 
 
 def detected(
-    units: Iterable[Mapping[str, Any]], traces: Path, half: str, *, simply: bool = False
+    units: Iterable[Mapping[str, Any]], traces: Path, half: str
 ) -> Iterator[tuple[Mapping[str, Any], Found]]:
     """Yield the units of a half with what the detector says; other recordings stay closed.
 
@@ -199,11 +189,9 @@ def detected(
             of_session = by_session.get(recording.name, ())
             for name in {unit["policy"] for unit in of_session}:
                 session = simulated(recording, policies[name], excerpt=WHOLE)
-                beside = {str((call.system, call.tools)) for call in recording.calls}
-                simple = simple_needs(session, sorted(beside)) if simply else None
                 for unit in of_session:
                     if unit["policy"] == name:
-                        yield unit, found_in(unit, session, simple)
+                        yield unit, found_in(unit, session)
 
 
 @dataclass(frozen=True, slots=True)
@@ -370,12 +358,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("traces", type=Path, help="the folder of the recordings")
     parser.add_argument("--half", choices=["development", "frozen", "later"], default="development")
     parser.add_argument("--draw", type=int, choices=sorted(DRAWS), help="only units of this draw")
-    parser.add_argument("--simple", action="store_true", help="judge the simplest detector")
     parser.add_argument("--wrong", action="store_true", help="list the units that differ")
     given = parser.parse_args(arguments)
     labels = judgements(given.labels)
     units = units_drawn(given.draw)
-    judged = judging(labels, detected(units, given.traces, given.half, simply=given.simple))
+    judged = judging(labels, detected(units, given.traces, given.half))
     print("\n".join(report(judged, labels)))
     if given.wrong:
         print("\n".join(wrong(judged)))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -14,19 +13,12 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from policyctx.cli.output import (
-    Json,
-    Partial,
-    console,
-    counted,
-    print_json,
-    shortened,
-    table,
-)
+from policyctx.cli import output
 from policyctx.cli.progress import Progressed, gathered, interruptible, tell
 from policyctx.cli.replay import Agents, Jobs, Recordings, Since, recording_files
 from policyctx.cli.replay_output import outcome_report
 from policyctx.compaction.points import PointKind
+from policyctx.errors import counted
 from policyctx.replay.audit import EXTRACTIVE, AuditedCompaction, AuditedSession, Finding, audited
 from policyctx.replay.cluster import executor
 
@@ -66,7 +58,6 @@ def audit(
             metavar="extractive|FILE",
             help="Compare another summary in place of the recorded ones: the extractive summary of"
             " the same messages, or the text of a file.",
-            show_default=False,
             parser=_summary,
         ),
     ] = "",
@@ -77,8 +68,8 @@ def audit(
         ),
     ] = False,
     jobs: Jobs = 2,
-    in_part: Partial = False,
-    as_json: Json = False,
+    in_part: output.Partial = False,
+    as_json: output.Json = False,
 ) -> None:
     """Show what the compactions of recorded sessions lost, and what later turns show of it.
 
@@ -98,13 +89,13 @@ def audit(
     with executor(jobs, None) as workers:
         so_far = gathered(found, partial(audited, by=by), workers)
     with_any = [one for one in so_far.results if one.compactions]
-    out = console()
+    out = output.console()
     if as_json:
-        print_json(_report(so_far))
+        output.print_json(_report(so_far))
     else:
         _print(out, with_any, every=every)
         for sentence in _totals(so_far.results):
-            out.print(sentence, soft_wrap=True)
+            out.print(sentence)
     tell(so_far)
     is_missing = any(one.findings for session in with_any for one in session.compactions)
     raise typer.Exit(so_far.exit_code or (MISSING if is_missing else 0))
@@ -113,25 +104,24 @@ def audit(
 def _print(out: Console, sessions: Sequence[AuditedSession], *, every: bool) -> None:
     if not sessions:
         return
-    out.print(_verdict(sessions), soft_wrap=True)
+    out.print(_verdict(sessions))
     out.print()
     out.print("Missing / all before each compaction:")
     rows = [_row(of, one) for of in sessions for one in of.compactions]
-    out.print(table(_COLUMNS, rows, numeric={*_COLUMNS[1:]}))
+    out.print(output.Grid(_COLUMNS, rows, numeric=_COLUMNS[1:]))
     out.print()
     for of in sessions:
         for one in of.compactions:
             if one.findings:
                 name = f"{of.name} in {of.project}" if of.project else of.name
                 compaction = f"compaction before call {one.call}{_time(one.at)}"
-                out.print(f"{name}, {compaction}:", soft_wrap=True)
+                out.print(f"{name}, {compaction}:")
                 for line in _quotes(one, every=every):
-                    out.print(line, soft_wrap=True)
+                    out.print(line)
                 out.print()
 
 
 def _verdict(sessions: Sequence[AuditedSession]) -> str:
-    """Return what all compactions lost, in one sentence."""
     sums = _sums(sessions)
     sealed, missed = sums["unreadable"], sums["missed"]
     readable = sums["compactions"] - sealed
@@ -154,7 +144,7 @@ def _row(of: AuditedSession, one: AuditedCompaction) -> tuple[object, ...]:
     share = ("?" if one.is_unreadable else f"{one.missing(kind)}" for kind in _KINDS)
     cells = (f"{lost}/{one.points.get(kind, 0)}" for kind, lost in zip(_KINDS, share, strict=True))
     shown = "unreadable" if one.is_unreadable else one.missed
-    return shortened(of.name, _NAME), one.call, one.replaced, *cells, shown
+    return output.shortened(of.name, _NAME), one.call, one.replaced, *cells, shown
 
 
 def _quotes(one: AuditedCompaction, *, every: bool) -> Iterator[str]:
@@ -169,24 +159,22 @@ def _quotes(one: AuditedCompaction, *, every: bool) -> Iterator[str]:
 
 def _quote(one: Finding) -> Iterator[str]:
     state = f" ({one.state})" if one.state else ""
-    quote = shortened(f"  {one.kind}, call {one.call}{_time(one.at)}: {one.text}{state}", _QUOTE)
+    quote = output.shortened(
+        f"  {one.kind}, call {one.call}{_time(one.at)}: {one.text}{state}", _QUOTE
+    )
     more = f" and {len(one.values) - _FEW_VALUES} more" if len(one.values) > _FEW_VALUES else ""
-    values = ", ".join(shortened(value, _QUOTE) for value in one.values[:_FEW_VALUES])
+    values = ", ".join(output.shortened(value, _QUOTE) for value in one.values[:_FEW_VALUES])
     yield f"{quote}; missing: {values}{more}" if values else quote
     for later in one.later[:_FEW_LATER]:
         how = "" if later.how == "before" else f", {later.how}"
-        yield shortened(f"    later, call {later.call}{how}: {later.text}", _QUOTE)
+        yield output.shortened(f"    later, call {later.call}{how}: {later.text}", _QUOTE)
     if len(one.later) > _FEW_LATER:
         yield f"    … {len(one.later) - _FEW_LATER} more later"
 
 
 def _time(at: float | None) -> str:
     """Return a time here, as in `, 2026-11-01 14:05`."""
-    try:
-        when = None if at is None else datetime.fromtimestamp(at, UTC).astimezone()
-    except (OverflowError, OSError, ValueError):
-        when = None
-    return "" if when is None else f", {when:%Y-%m-%d %H:%M}"
+    return output.moment(at, ", %Y-%m-%d %H:%M")
 
 
 def _totals(sessions: Iterable[AuditedSession]) -> Iterator[str]:
@@ -205,12 +193,14 @@ def _totals(sessions: Iterable[AuditedSession]) -> Iterator[str]:
                 for kind, name in _KINDS.items()
             )
             again = _again(sums["missed"]) if any(sums["missing"].values()) else ""
-            yield f"{format_}: {counted(made - sealed, 'compaction')}; missing: {lost}{again}"
+            compactions = counted(made - sealed, "compaction")
+            yield f"{format_}: {compactions}; missing: {lost}{again}"
         if sealed:
             others = f"{sums['beside']:,} of {sums['unreadable_points']:,}"
+            compactions = counted(sealed, "compaction")
             yield (
-                f"{format_}: {counted(sealed, 'compaction')} with an unreadable summary; {others}"
-                " orders, values, tasks and files are in the request without it"
+                f"{format_}: {compactions} with an unreadable summary; {others} orders, values,"
+                " tasks and files are in the request without it"
             )
     if without:
         yield f"no compaction with a call after it in {counted(without, 'session')}"

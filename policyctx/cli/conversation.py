@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from policyctx.cli.output import console, counted
+from policyctx.cli.output import console
 from policyctx.definitions.items import Message
-from policyctx.errors import MessagesError, UnreadableRecordingError
+from policyctx.errors import MessagesError, UnreadableRecordingError, counted
 from policyctx.messages.asked import model_name
 from policyctx.messages.reading import Reading, RequestBody, request_of
 from policyctx.messages.shapes.built_in import BUILT_IN, RESPONSES
@@ -157,7 +157,7 @@ class Given:
 
 
 def _note(sentence: str) -> None:
-    console(stderr=True).print(f"note: {sentence}", soft_wrap=True)
+    console(stderr=True).print(f"note: {sentence}")
 
 
 def _summed(recording: Recording) -> int:
@@ -169,7 +169,6 @@ def _summed(recording: Recording) -> int:
 
 
 def _billed(recording: Recording) -> Iterator[int]:
-    """Yield the tokens of each prompt whose usage is known."""
     for call in recording.calls:
         if call.usage is not None and call.usage.prompt:
             yield call.usage.prompt
@@ -321,7 +320,7 @@ def _recording(
             f"{name} holds several recordings; this is the first, {first.name};"
             " --session NAME reads another, --session ? lists them"
         )
-        console(stderr=True).print(several, soft_wrap=True)
+        console(stderr=True).print(several)
     return first, unread
 
 

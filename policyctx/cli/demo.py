@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.progress import track
 
 import policyctx
-from policyctx.cli.output import Json, console, json_text, print_json, saving, table
+from policyctx.cli.output import Grid, Json, console, json_text, print_json, print_wrapped, saving
 from policyctx.cli.plans import decision_report
 from policyctx.definitions.items import Message
 from policyctx.errors import StoreError
@@ -43,14 +43,7 @@ class Workspace:
 
     def call(self, tool: str, arguments: Mapping[str, Any]) -> str:
         """Run the tool of this name and return what it says; a failure is a text like any other."""
-        tools: dict[str, Callable[..., str]] = {
-            "read_file": self.read_file,
-            "search": self.search,
-            "write_file": self.write_file,
-            "edit_file": self.edit_file,
-            "run_tests": self.run_tests,
-        }
-        return tools[tool](**arguments)
+        return str(getattr(self, tool)(**arguments))
 
     def read_file(self, path: str) -> str:
         """Return the whole file."""
@@ -323,7 +316,6 @@ def _write(path: Path, messages: list[Message]) -> None:
 
 
 def _totals(calls: list[DemoCall]) -> tuple[int, int]:
-    """Tokens sent over all calls, without the policy and with it."""
     plans = [call.result.plan for call in calls]
     return sum(plan.tokens_before for plan in plans), sum(plan.tokens_after for plan in plans)
 
@@ -332,11 +324,12 @@ def _show(out: Console, folder: Path, calls: list[DemoCall]) -> None:
     columns = ("call", "the agent", "without", "with", "offloaded, and why")
     labels = _labels(calls)
     rows = (_row(call, labels) for call in calls)
-    out.print(table(columns, rows, numeric={"call", "without", "with"}))
+    out.print(Grid(columns, rows, numeric={"call", "without", "with"}))
     before, after = _totals(calls)
     count = sum(call.result.offloaded_count for call in calls)
     out.print(f"tokens sent in {len(calls)} calls: {saving(before, after)}")
-    out.print(f"{count} results offloaded to {folder / 'offloaded'}, each readable there in full")
+    where = folder / "offloaded"
+    print_wrapped(out, f"{count} results offloaded to {where}, each readable there in full")
     out.print("\nTry next:", style="bold")
     program = _program()
     for line in (
@@ -344,7 +337,7 @@ def _show(out: Console, folder: Path, calls: list[DemoCall]) -> None:
         f"{program} plan policy.yaml session.json",
         f"{program} apply context-offload session.json --root all -o smaller.json",
     ):
-        out.print(f"  {line}", soft_wrap=True)
+        out.print(f"  {line}")
 
 
 def _program() -> str:
@@ -354,7 +347,6 @@ def _program() -> str:
 
 
 def _labels(calls: list[DemoCall]) -> dict[str, str]:
-    """What each tool call was about, by its id: `read_file paths.py`."""
     return {
         call_id(call.number, i): f"{tool} {Path(next(iter(given.values()))).name}"
         for call in calls

@@ -15,7 +15,7 @@ from policyctx.cli import output
 from policyctx.cli.progress import gathered, interruptible, replay_policy, tell
 from policyctx.cli.replay import Agents, Jobs, Prices, Recordings, Scheduler, Since, recording_files
 from policyctx.cli.replay_output import net_dollars, outcome_report, unknown
-from policyctx.errors import visible
+from policyctx.errors import counted, visible
 from policyctx.replay.cluster import executor
 from policyctx.replay.diff import Compared, Difference, ItemFate, compared
 from policyctx.replay.plain_values import figures_report
@@ -102,22 +102,23 @@ def _show(
     found: Sequence[Difference],
 ) -> None:
     rows = list(_rows(figures[0], figures[1]))
-    sessions = output.counted(len(results), "session")
-    where = f"in the {sessions} with {output.counted(figures[0].calls, 'model call')}"
-    output.print_wrapped(out, f"{_verdict(named, figures, found)} {where}", "")
+    sessions = counted(len(results), "session")
+    where = f"in the {sessions} with {counted(figures[0].calls, 'model call')}"
+    output.print_wrapped(out, f"{_verdict(named, figures, found)} {where}")
     out.print()
     if not _has_same_prices(*figures) and any(one.priced for one in figures):
         priced = " and ".join(
             f"{one.priced:,} under {name}" for one, name in zip(figures, named, strict=True)
         )
-        out.print(f"no $: other sessions have prices under each policy, {priced}")
+        priced = f"no $: other sessions have prices under each policy, {priced}"
+        output.print_wrapped(out, priced)
     made = _table(named, rows)
     if made.width > out.width:
         most = max((out.width - _NUMBERS) // 2, _LABEL)
         made = _table([output.shortened(name, most) for name in named], rows)
     out.print(made)
     for line in unknown(figures[1]):
-        out.print(line, soft_wrap=True)
+        out.print(line)
 
 
 def _verdict(named: Sequence[str], figures: Sequence[Figures], found: Sequence[Difference]) -> str:
@@ -137,7 +138,7 @@ def _verdict(named: Sequence[str], figures: Sequence[Figures], found: Sequence[D
 
 def _table(labels: Sequence[str], rows: Sequence[Sequence[str]]) -> output.Grid:
     numeric = {"without", *labels, "change"}
-    return output.table(("", "without", *labels, "change"), rows, numeric=numeric)
+    return output.Grid(("", "without", *labels, "change"), rows, numeric=numeric)
 
 
 def _row(
@@ -206,7 +207,7 @@ def _show_items(
     if not found:
         out.print("\nevery item has the same fate under both")
         return
-    out.print(f"\n{output.counted(len(found), 'item')} with another fate:")
+    out.print(f"\n{counted(len(found), 'item')} with another fate:")
     for one in shown:
         what = one.tool or one.item_type
         size = f"{what}, {one.tokens:,} tokens"

@@ -77,9 +77,9 @@ def plan(
         report |= plans.breakpoints_report(placed) | plans.window_report(planned)
         output.print_json(report)
         return
-    output.print_wrapped(out, plans.verdict(planned), "")
+    output.print_wrapped(out, plans.verdict(planned))
     if told := plans.compaction_in_words(planned, "would be"):
-        output.print_wrapped(out, f"{told}, which is not deducted", "")
+        output.print_wrapped(out, f"{told}, which is not deducted")
     if planned.decisions:
         out.print()
         out.print(_decisions(planned, out.width))
@@ -96,7 +96,7 @@ def _decisions(planned: Plan, width: int) -> output.Grid:
     columns = _COLUMNS if width >= _WIDE else _NARROW_COLUMNS
     rows = (_row(decision, planned.facts, width) for decision in planned.decisions)
     numeric = {"message", "tokens", "after"}
-    return output.table(columns, rows, numeric=numeric, whole={"item", "tool", "decision"})
+    return output.Grid(columns, rows, numeric=numeric, whole={"item", "tool", "decision"})
 
 
 def _row(decision: Decision, facts: Facts, width: int) -> tuple[object, ...]:
@@ -154,20 +154,20 @@ def apply(
         report |= plans.breakpoints_report(placed)
         output.print_json(report, stderr=True)
         return
-    err.print(plans.outcome(planned, "offloaded"), soft_wrap=True)
+    err.print(plans.outcome(planned, "offloaded"))
     for warning in result.warnings:
-        err.print(f"warning: {warning}", soft_wrap=True, markup=False)
+        err.print(f"warning: {warning}")
     after = planned.tokens_after
     if spent := plans.usage_in_words(result.summary_usage):
-        err.print(spent, soft_wrap=True)
+        err.print(spent)
     if (made := result.compaction) is not None:
-        err.print(plans.compaction_in_words(planned, "were"), soft_wrap=True)
+        err.print(plans.compaction_in_words(planned, "were"))
         if made.archive_path is not None:
-            err.print(f"archived in {made.archive_path}", soft_wrap=True, markup=False)
+            err.print(f"archived in {made.archive_path}")
         after -= made.stats.original_token_count - made.stats.compacted_token_count
     err.print(f"context: {output.saving(planned.tokens_before, after)}")
     for line in plans.breakpoints_in_words(placed):
-        err.print(line, soft_wrap=True, markup=False)
+        err.print(line)
 
 
 def applied_report(result: Result) -> dict[str, Any]:
@@ -249,8 +249,7 @@ def explain(
     policy: output.Policy,
     messages: output.Messages,
     item: Annotated[
-        str | None,
-        typer.Option(help="Only this item: its number in the table, or its id."),
+        str | None, typer.Option(help="Only this item: its number in the table, or its id.")
     ] = None,
     why_not: Annotated[
         bool,
@@ -264,7 +263,6 @@ def explain(
         typer.Option(
             metavar="TOOL=N",
             help="Let N results of a tool stay, as @tool(ephemeral=N) does in code.",
-            show_default=False,
         ),
     ] = None,
     root: output.Root = None,
@@ -296,7 +294,7 @@ def explain(
         report["carry"] = [asdict(point) for point in _carried(session.policy, given.messages)]
         output.print_json(report)
         return
-    output.print_wrapped(out, plans.verdict(planned), "")
+    output.print_wrapped(out, plans.verdict(planned))
     out.print()
     for step in planned.outcomes:
         state = "open" if step.is_open else "closed"
@@ -332,7 +330,6 @@ def _carried(policy: OffloadPolicy, messages: Sequence[Message]) -> list[History
 
 
 def _redacted(planned: Plan) -> Counter[str]:
-    """Return how often each pattern of `redact` matched in the messages."""
     texts = (item.text for item in planned.items if item.inside is None)
     return Counter(name for text in texts for name in names_of_marks(text))
 
@@ -347,7 +344,6 @@ def _place_of_original(session: Session, name: str, session_id: str | None) -> s
 
 
 def _hint(given: str) -> tuple[str, dict[str, int]]:
-    """Return the rule of `--ephemeral TOOL=N`."""
     tool, _, number = given.rpartition("=")
     if not tool or not number.isdecimal():
         raise typer.BadParameter(f"expected TOOL=N, got {given!r}", param_hint="--ephemeral")
@@ -355,7 +351,6 @@ def _hint(given: str) -> tuple[str, dict[str, int]]:
 
 
 def _chosen(planned: Plan, item: str | None, *, why_not: bool) -> list[int]:
-    """The positions of the items to explain, the largest first."""
     if item is not None:
         return [_position(planned, item)]
     found = [
@@ -418,8 +413,8 @@ def _verdicts(planned: Plan, position: int) -> output.Grid:
         )
         for v in planned.verdicts(position)
     )
-    return output.table(
-        ("step", "", "why", "says"), rows, numeric=set(), whole={"step", "", "says"}, has_head=False
+    return output.Grid(
+        ("step", "", "why", "says"), rows, whole={"step", "", "says"}, has_head=False
     )
 
 

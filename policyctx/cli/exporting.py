@@ -48,7 +48,7 @@ def export_anthropic(policy: Policy, strict: Strict = False, as_json: Json = Fal
     else:
         print_json(management)
         if betas:
-            console(stderr=True).print(f"send it with betas: {', '.join(betas)}", soft_wrap=True)
+            console(stderr=True).print(f"send it with betas: {', '.join(betas)}")
         print_left(left)
     if strict and left:
         raise typer.Exit(1)
@@ -70,7 +70,7 @@ def print_left(left: Sequence[LeftBehind]) -> None:
         out.print(f"{len(left)} {stay} behind:")
     for one in left:
         place = f"{one.place}: " if one.place else "by default: "
-        out.print(f"  {place}{one.key}: {one.reason}", soft_wrap=True, markup=False)
+        out.print(f"  {place}{one.key}: {one.reason}")
 
 
 import_app = typer.Typer(

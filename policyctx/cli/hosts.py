@@ -58,7 +58,6 @@ def claude_code(
         typer.Option(
             "--without",
             help="Install the hook for results alone: what a compaction loses is not put back.",
-            show_default=False,
         ),
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Edit without a question.")] = False,
@@ -110,7 +109,6 @@ def _command(policy: str, root: str | None, *, project: bool) -> str:
 
 
 def _edit(path: Path, edited: Callable[[str], str], *, yes: bool) -> None:
-    """Show how a settings file changes, ask, and write it."""
     before = settings.read_settings(path)
     try:
         after = edited("{}\n" if before is None or not before.strip() else before)
@@ -157,15 +155,13 @@ def proxy(
         str, typer.Option(help="Another address than the loopback one needs --token-file.")
     ] = "127.0.0.1",
     token_file: Annotated[
-        Path | None,
-        typer.Option(help="A file with the token that clients have to send.", show_default=False),
+        Path | None, typer.Option(help="A file with the token that clients have to send.")
     ] = None,
     upstream: Annotated[
         str, typer.Option(metavar="NAME=URL,…", help="Of `anthropic` and `openai`.")
     ] = _SHOWN_UPSTREAMS,
     agents: Annotated[
-        Path | None,
-        typer.Option(help="A policyctx.yaml with policies by agent.", show_default=False),
+        Path | None, typer.Option(help="A policyctx.yaml with policies by agent.")
     ] = None,
     root: Annotated[Path, typer.Option(help="Folder with a folder for each session.")] = Path(
         "~/.policyctx/proxy"
@@ -174,16 +170,14 @@ def proxy(
         Literal["same", "other"] | None,
         typer.Option(
             help="Whether agents run on this machine, and can read its files. Without it: `same` if"
-            " the proxy listens on the loopback address.",
-            show_default=False,
+            " the proxy listens on the loopback address."
         ),
     ] = None,
     read_back: Annotated[
         Literal["mcp", "tool"] | None,
         typer.Option(
             help="`mcp`: serve the texts at /_policyctx/mcp, and let placeholders name the tool"
-            " there in place of a path. `tool` is refused, with the reason.",
-            show_default=False,
+            " there in place of a path. `tool` is refused, with the reason."
         ),
     ] = None,
     dry_run: Annotated[
@@ -194,7 +188,6 @@ def proxy(
         typer.Option(
             metavar="FILE",
             help="Write the calls as a recording that replay reads; may hold {session_id}.",
-            show_default=False,
         ),
     ] = None,
     show_content: Annotated[
@@ -215,9 +208,6 @@ def proxy(
         from policyctx.proxy.command import ProxyOptions, serve  # noqa: PLC0415 - an extra
     except ImportError as error:
         raise MissingExtraError("the proxy", extra="proxy") from error
-    endpoint = None
-    if read_back == "mcp":
-        endpoint = McpOverHttp()
     serve(
         ProxyOptions(
             policy=policy,
@@ -236,7 +226,7 @@ def proxy(
             max_messages=max_messages,
         ),
         say=lambda url: typer.echo(f"policyctx proxy listens on {url}"),
-        endpoint=endpoint,
+        endpoint=McpOverHttp() if read_back == "mcp" else None,
     )
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from policyctx.cli.output import console, print_json, table
+from policyctx.cli.output import Grid, console, print_json, print_wrapped
 from policyctx.errors import MutationError
 from policyctx.policy.loading import resolved
 from policyctx.policy.sources import policy_source
@@ -67,10 +67,10 @@ def _print(mutants: Mutants, verdicts: Sequence[MutantVerdict], reasons: dict[st
     if survivors:
         out.print("no scenario noticed these mutants:")
         columns, whole = ("written at", "mutant", "scenarios"), {"written at", "scenarios"}
-        out.print(table(columns, map(_row, survivors), numeric=set(), whole=whole))
+        out.print(Grid(columns, map(_row, survivors), whole=whole))
     for told in stale:
         out.print(f"listed as accepted, but noticed or not a mutant: {told}")
-    out.print("; ".join(_summary(mutants, verdicts, survivors)))
+    print_wrapped(out, "; ".join(_summary(mutants, verdicts, survivors)))
 
 
 def _row(verdict: MutantVerdict) -> tuple[str, str, str]:

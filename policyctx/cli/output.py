@@ -5,7 +5,8 @@ import os
 import re
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
@@ -35,13 +36,15 @@ _JSON_ESCAPES = {
 
 
 class _Console(Console):
-    """A console that shows control characters instead of obeying them.
+    """A console that shows control characters instead of obeying them, and wraps no sentence.
 
     Where no terminal is, lines have no spaces at their ends.
     """
 
     def print(self, *objects: HostObject, **options: HostObject) -> None:
         shown = [visible(o) if isinstance(o, str) else o for o in objects]
+        if all(isinstance(one, str | Text) for one in shown):
+            options.setdefault("soft_wrap", True)
         if self.is_terminal:
             super().print(*shown, **options)
             return
@@ -83,24 +86,30 @@ def _columns() -> int | None:
 
 
 class Grid:
-    """A table that is written line by line where it fits; else the library wraps it.
+    """A table whose `numeric` columns are set flush right; lines only on a terminal.
 
-    The library takes a millisecond for each row, which a store with thousands of contents has.
+    Numbers are never wrapped. The columns in `whole` are wrapped only where they do not fit, and
+    never in a pipe, whose lines get longer instead. The others are wrapped between words where
+    possible.
+
+    It is written line by line where it fits; else the library wraps it. The library takes a
+    millisecond for each row, which a store with thousands of contents has.
     """
 
     def __init__(
         self,
         columns: Sequence[str],
-        rows: Sequence[Sequence[str]],
+        rows: Iterable[Sequence[object]],
         *,
-        numeric: set[str],
-        whole: set[str],
-        has_head: bool,
+        numeric: Collection[str] = (),
+        whole: Collection[str] = (),
+        has_head: bool = True,
     ) -> None:
         self._head = [columns] if has_head else []
-        self._columns, self._rows, self._numeric, self._whole = columns, rows, numeric, whole
+        self._columns, self._numeric, self._whole = columns, frozenset(numeric), whole
+        self._rows = [tuple(map(_cell, row)) for row in rows]
         self._is_ruled = sys.stdout.isatty()
-        by_column = zip(columns if has_head else [""] * len(columns), *rows, strict=True)
+        by_column = zip(columns if has_head else [""] * len(columns), *self._rows, strict=True)
         self._widths = [max(map(cell_len, cells)) for cells in by_column]
         self._gaps = 3 * len(columns) - 1 if self._is_ruled else 2 * (len(columns) - 1)
         self.width = sum(self._widths) + self._gaps
@@ -134,7 +143,7 @@ class Grid:
         yield from (Segment(line(row)) for row in self._rows)
         yield from around
 
-    def wrapped(self, unwrapped: set[str], width: int | None) -> Table:
+    def wrapped(self, unwrapped: Collection[str], width: int | None) -> Table:
         """Return the table as the library lays it out, which wraps what does not fit."""
         box = SIMPLE_HEAD if self._is_ruled else None
         made = Table(box=box, pad_edge=False, width=width, show_header=bool(self._head))
@@ -149,7 +158,7 @@ class Grid:
             made.add_row(*map(Text, row))
         return made
 
-    def _unwrapped(self) -> tuple[set[str], int | None]:
+    def _unwrapped(self) -> tuple[frozenset[str], int | None]:
         """Return the columns that are not wrapped, and the width if it is not the console's.
 
         Where the columns in `whole` do not fit, a pipe gets longer lines. Elsewhere the widest of
@@ -170,32 +179,14 @@ class Grid:
         return self._numeric | kept, None
 
 
-def table(
-    columns: Sequence[str],
-    rows: Iterable[Sequence[object]],
-    *,
-    numeric: set[str],
-    whole: set[str] | None = None,
-    has_head: bool = True,
-) -> Grid:
-    """Return a table whose `numeric` columns are set flush right; lines only on a terminal.
-
-    Numbers are never wrapped. The columns in `whole` are wrapped only where they do not fit, and
-    never in a pipe, whose lines get longer instead. The others are wrapped between words where
-    possible.
-    """
-    cells = [tuple(map(_cell, row)) for row in rows]
-    return Grid(columns, cells, numeric=numeric, whole=whole or set(), has_head=has_head)
-
-
-def print_wrapped(out: Console, text: str, indent: str) -> None:
+def print_wrapped(out: Console, text: str, indent: str = "") -> None:
     """Print a sentence in lines of the console's width, those after the first one indented.
 
     It is wrapped between words; a word that is longer than a line, such as a path, stays whole.
     Where the console wraps no sentence, it is one line.
     """
     if out.soft_wrap:
-        out.print(text, soft_wrap=True)
+        out.print(text)
         return
     wrapped = textwrap.wrap(
         visible(text),
@@ -206,7 +197,7 @@ def print_wrapped(out: Console, text: str, indent: str) -> None:
         drop_whitespace=True,
     )
     for line in wrapped:
-        out.print(line, soft_wrap=True)
+        out.print(line)
 
 
 def shortened(text: str, most: int) -> str:
@@ -248,9 +239,13 @@ def write_json(text: str) -> None:
     sys.stdout.buffer.flush()
 
 
-def counted(number: int, word: str) -> str:
-    """Return `1 file` or `1,204 files`."""
-    return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
+def moment(at: float | None, form: str, *, here: bool = True) -> str:
+    """Return a time as people read it, here or in UTC; "" for one that no calendar has."""
+    try:
+        when = None if at is None else datetime.fromtimestamp(at, UTC)
+        return "" if when is None else f"{when.astimezone() if here else when:{form}}"
+    except (OverflowError, OSError, ValueError):
+        return ""
 
 
 def saving(before: int, after: int) -> str:
@@ -289,8 +284,7 @@ ExtendsFrom: TypeAlias = Annotated[
     list[Path],
     typer.Option(
         help="A folder outside of the project that `extends` may read from, also given by"
-        " POLICYCTX_EXTENDS_FROM. May be repeated.",
-        show_default=False,
+        " POLICYCTX_EXTENDS_FROM. May be repeated."
     ),
 ]
 SessionId: TypeAlias = Annotated[
@@ -303,7 +297,6 @@ Recorded: TypeAlias = Annotated[
         metavar="NAME",
         help="Which session of a file with several: its name, the part after `#`, or its number;"
         " the first by default. `?` lists them.",
-        show_default=False,
     ),
 ]
 Call: TypeAlias = Annotated[
@@ -313,14 +306,12 @@ Call: TypeAlias = Annotated[
         min=1,
         help="The list that call N of a recorded session was made with; by default the list at the"
         " session's end.",
-        show_default=False,
     ),
 ]
 Partial: TypeAlias = Annotated[
     bool,
     typer.Option(
-        "--partial",
-        help="Read recordings also if more than a tenth of one is not understood.",
+        "--partial", help="Read recordings also if more than a tenth of one is not understood."
     ),
 ]
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Report as JSON.")]

@@ -3,10 +3,11 @@
 from collections import Counter
 from typing import Any
 
-from policyctx.cli.output import counted, saving
+from policyctx.cli.output import saving
 from policyctx.compaction.assembly import SummaryUsage
 from policyctx.definitions.actions import ITEM_ACTIONS, Action
 from policyctx.definitions.items import Item
+from policyctx.errors import counted
 from policyctx.planning.anchors import Breakpoint, Breakpoints, Why
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.decisions import Decision, Reason
@@ -176,14 +177,13 @@ def usage_in_words(usage: SummaryUsage) -> str:
     read, written = usage.cache_read_tokens, usage.cache_write_tokens
     if not usage.input_tokens + read + written + usage.output_tokens:
         return ""
-    attempts = "1 attempt" if usage.attempts == 1 else f"{usage.attempts} attempts"
     tokens = f"{usage.input_tokens:,} input and {usage.output_tokens:,} output tokens"
     cached = f", {read:,} read from the cache, {written:,} written to it" if read + written else ""
     dollars = "" if usage.dollars is None else f", ${usage.dollars:,.4f}"
     appended = ""
     if usage.appended_lines:
         appended = f"; {counted(usage.appended_lines, 'line')} of the user appended to it"
-    return f"summary: {attempts}, {tokens}{cached}{dollars}{appended}"
+    return f"summary: {counted(usage.attempts, 'attempt')}, {tokens}{cached}{dollars}{appended}"
 
 
 def plan_report(plan: Plan) -> dict[str, Any]:

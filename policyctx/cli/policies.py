@@ -9,7 +9,7 @@ import typer
 from rich.text import Text
 
 from policyctx.cli import output
-from policyctx.errors import Diagnostic, PolicyError, visible
+from policyctx.errors import Diagnostic, PolicyError, counted, visible
 from policyctx.policy import sources
 from policyctx.policy.agents import AgentEntry, AgentsFile, agents_schema, entry_policy, read_agents
 from policyctx.policy.diagnosing import in_order
@@ -23,7 +23,6 @@ _Key = Annotated[
     typer.Argument(
         metavar="[KEY]",
         help="A key by its dotted path; names of types, tools and steps may be left out.",
-        show_default=False,
     ),
 ]
 
@@ -72,7 +71,7 @@ def _summary(policies: int, errors: int, warnings: int) -> str:
     if not errors and not warnings:
         return "1 policy, nothing found" if policies == 1 else f"{policies} policies, nothing found"
     found = (errors, "error"), (warnings, "warning")
-    return ", ".join(output.counted(number, word) for number, word in found if number)
+    return ", ".join(counted(number, word) for number, word in found if number)
 
 
 def show(
@@ -99,7 +98,7 @@ def show(
             return
         cells = ((key, output.json_text(value, indent=None), place) for key, value, place in rows)
         columns, whole = ("key", "value", "written at"), {"key", "written at"}
-        out.print(output.table(columns, cells, numeric=set(), whole=whole))
+        out.print(output.Grid(columns, cells, whole=whole))
         return
     if as_json:
         output.print_json(root.as_written())
@@ -133,7 +132,7 @@ def schema(
         text = Text(visible(explained(key)))
         text.stylize("bold", 0, text.plain.find("\n"))
         text.highlight_regex(r"`[^`]+`", "cyan")
-        out.print(text, soft_wrap=True)
+        out.print(text)
 
 
 def agents(
@@ -163,17 +162,16 @@ def agents(
         report = {"file": file.path, "agents": [_report(*checked) for checked in mistakes]}
         output.print_json(report)
     elif not mistakes:
-        out.print(f"{file.path} has no entries", soft_wrap=True)
+        out.print(f"{file.path} has no entries")
     else:
         rows = (_row(*checked) for checked in mistakes)
         columns = ("agent", "policy", "written at", "loads")
-        out.print(output.table(columns, rows, numeric=set(), whole=set(columns)))
+        out.print(output.Grid(columns, rows, whole=columns))
     if found := in_order(d for _, of_entry in mistakes for d in of_entry):
         raise PolicyError(found)
 
 
 def _annotate(directory: Path) -> None:
-    """Print each error as an annotation; exit with 1 if there is one."""
     found: Sequence[Diagnostic]
     try:
         file = read_agents(sources.agents_source(directory))
@@ -195,7 +193,7 @@ def _mistakes(entry: AgentEntry, file: AgentsFile) -> tuple[Diagnostic, ...]:
 
 
 def _row(entry: AgentEntry, mistakes: tuple[Diagnostic, ...]) -> tuple[object, ...]:
-    loads = output.counted(len(mistakes), "error") if mistakes else "ok"
+    loads = counted(len(mistakes), "error") if mistakes else "ok"
     written_at = f"{entry.place.file}:{entry.place.line}"
     return entry.pattern, entry.named or "written there", written_at, loads
 

@@ -21,31 +21,19 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from policyctx.cli.output import console, counted, table
-from policyctx.errors import Diagnostic, Location, PolicyError
+from policyctx.cli.output import Grid, console
+from policyctx.errors import Diagnostic, Location, PolicyError, counted
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.policy.sources import is_shipped
+from policyctx.replay import running
 from policyctx.replay.executing import Executor
 from policyctx.replay.inventory import AgentFiles
-from policyctx.replay.places import (
-    RecordingFile,
-    RecordingOrigin,
-    WorkPart,
-)
+from policyctx.replay.places import RecordingFile, RecordingOrigin, WorkPart
 from policyctx.replay.reading import PIPE_REFUSED, unread_in_words
-from policyctx.replay.running import (
-    Done,
-    FailedRecording,
-    LoadedPolicy,
-    PartlyRead,
-    PassedOver,
-    Work,
-    worked,
-)
 
 T = TypeVar("T")
 # What came of one recording, or of a file that has none.
-Outcome: TypeAlias = "T | FailedRecording | PassedOver | PartlyRead"
+Outcome: TypeAlias = T | running.FailedRecording | running.PassedOver | running.PartlyRead
 
 INTERRUPTED = 130
 
@@ -120,7 +108,7 @@ class Bar:
             left = task.time_remaining
             line += "" if left is None else f", about {_time(left)} left"
             with suppress(OSError):
-                self._err.print(line, soft_wrap=True)
+                self._err.print(line)
 
 
 def _time(seconds: float | None) -> str:
@@ -134,7 +122,7 @@ class Progressed(Generic[T]):
     results: list[T] = field(default_factory=list)
     origins: list[RecordingOrigin] = field(default_factory=list)
     """Where the recording of each result is."""
-    failures: list[FailedRecording] = field(default_factory=list)
+    failures: list[running.FailedRecording] = field(default_factory=list)
     passed_over: list[str] = field(default_factory=list)
     unread: dict[str, Counter[str]] = field(default_factory=dict)
     """By file, what is not understood: how often, by what it is."""
@@ -150,11 +138,11 @@ class Progressed(Generic[T]):
     def add(self, part: WorkPart, outcomes: Iterable[Outcome[T]]) -> None:
         """Add what came of a part, in the order of its recordings."""
         for index, outcome in enumerate(outcomes):
-            if isinstance(outcome, FailedRecording):
+            if isinstance(outcome, running.FailedRecording):
                 self.failures.append(outcome)
-            elif isinstance(outcome, PassedOver):
+            elif isinstance(outcome, running.PassedOver):
                 self.passed_over.append(outcome.path)
-            elif isinstance(outcome, PartlyRead):
+            elif isinstance(outcome, running.PartlyRead):
                 if outcome.counts:
                     self.unread.setdefault(outcome.path, Counter()).update(outcome.counts)
                 self.repeated[outcome.path] += outcome.repeated
@@ -170,7 +158,7 @@ class Progressed(Generic[T]):
         return int(bool(self.failures) or not self.results or self.calls == 0)
 
 
-def replay_policy(name: str) -> LoadedPolicy:
+def replay_policy(name: str) -> running.LoadedPolicy:
     """Load the policy of a replay.
 
     Raises `PolicyError`, also for a pipe, which can be read only once.
@@ -180,12 +168,12 @@ def replay_policy(name: str) -> LoadedPolicy:
         is_pipe = not is_shipped(name) and Path(name).is_fifo()
     if is_pipe:
         raise PolicyError([Diagnostic(Location(name), "PC001", f"cannot be read: {PIPE_REFUSED}")])
-    return LoadedPolicy(OffloadPolicy.load(name))
+    return running.LoadedPolicy(OffloadPolicy.load(name))
 
 
 def gathered(
     found: Sequence[RecordingFile],
-    work: Work[T],
+    work: running.Work[T],
     executor: Executor,
     *,
     of_part: Callable[[list[Outcome[T]]], list[Outcome[T]]] | None = None,
@@ -203,8 +191,8 @@ def gathered(
         # Large files take longer, so the bar goes by bytes.
         bar.begin(sum(file.bytes for file in found), "recordings")
         try:
-            for outcome in worked(found, work, executor):
-                if isinstance(outcome, Done):
+            for outcome in running.worked(found, work, executor):
+                if isinstance(outcome, running.Done):
                     part = outcome.part
                     done = by_file.setdefault(part.file, [])
                     done.append((part, kept(outcomes)))
@@ -235,12 +223,12 @@ def tell(so_far: Progressed[T]) -> None:
         err.print(f"error: {len(failures):,} files and recordings could not be read or replayed:")
         columns = ("file", "recording", "why")
         rows = [(one.path, one.recording, one.why) for one in failures]
-        err.print(table(columns, rows, numeric=set(), whole={*columns}))
+        err.print(Grid(columns, rows, whole=columns))
     else:
         for sentence in _failed(failures):
-            err.print(sentence, soft_wrap=True)
+            err.print(sentence)
     for sentence in _left(so_far):
-        err.print(sentence, soft_wrap=True)
+        err.print(sentence)
 
 
 def tell_left_out(looked: Iterable[AgentFiles]) -> None:
@@ -249,7 +237,7 @@ def tell_left_out(looked: Iterable[AgentFiles]) -> None:
     for home, found in (each for of in looked for each in of.found.items()):
         for what, number in found.left_out.items():
             files = counted(number, what)
-            err.print(f"skipped: {files} in {home.path()}, never followed or read", soft_wrap=True)
+            err.print(f"skipped: {files} in {home.path()}, never followed or read")
 
 
 def missing(so_far: Progressed[T]) -> Iterator[str]:
@@ -258,7 +246,7 @@ def missing(so_far: Progressed[T]) -> Iterator[str]:
     yield from _left(so_far)
 
 
-def _failed(failures: Iterable[FailedRecording]) -> Iterator[str]:
+def _failed(failures: Iterable[running.FailedRecording]) -> Iterator[str]:
     for failure in failures:
         recording = f" ({failure.recording})" if failure.recording else ""
         place = f"{failure.path}{recording}: " if failure.path else ""

@@ -12,22 +12,14 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
+from policyctx.cli import progress
 from policyctx.cli.output import Json, Partial, Policy, console, print_json
-from policyctx.cli.progress import (
-    Progressed,
-    gathered,
-    interruptible,
-    missing,
-    replay_policy,
-    tell,
-    tell_left_out,
-)
 from policyctx.cli.replay_output import print_regrets, print_replay, replay_csv, replay_report
 from policyctx.replay.cluster import executor
 from policyctx.replay.inventory import files_of_agents, require_files
 from policyctx.replay.places import RecordingFile, files, place_of
 from policyctx.replay.report.page import check_writable, write_report
-from policyctx.replay.running import ShownSessions, in_one_line, replayed, shown
+from policyctx.replay.running import ShownSessions, Work, in_one_line, replayed, shown
 from policyctx.replay.terms import PricesOf
 
 
@@ -42,7 +34,6 @@ Recordings: TypeAlias = Annotated[
     typer.Argument(
         metavar="PATHS",
         help="Recorded sessions, and folders of them; also URLs: s3://, gs://, az://, file://.",
-        show_default=False,
     ),
 ]
 Agents: TypeAlias = Annotated[
@@ -51,7 +42,6 @@ Agents: TypeAlias = Annotated[
         "--agent",
         metavar="NAME",
         help="The sessions of this agent in its usual folder, such as claude-code; repeatable.",
-        show_default=False,
     ),
 ]
 
@@ -74,7 +64,6 @@ Since: TypeAlias = Annotated[
     typer.Option(
         metavar="WHEN",
         help="Only sessions with a call since then: 30d, 12h, 2w, or a date such as 2026-11-01.",
-        show_default=False,
         parser=_since,
     ),
 ]
@@ -84,7 +73,6 @@ Scheduler: TypeAlias = Annotated[
         metavar="ADDRESS",
         help="Work on the cluster of this dask scheduler, such as tcp://10.0.0.1:8786; `local`"
         " starts one here with --jobs workers.",
-        show_default=False,
         parser=_scheduler,
     ),
 ]
@@ -116,7 +104,7 @@ def recording_files(
     if paths:
         return files(map(place_of, paths), partial=partial, since=since)
     looked = files_of_agents(agents or (), since)
-    tell_left_out(looked)
+    progress.tell_left_out(looked)
     require_files(looked, since)
     # Reading what cannot be looked up reports why.
     return [RecordingFile(path, named=True) for of in looked for path in of.unreadable] + [
@@ -130,7 +118,7 @@ def recording_files(
 _EXCERPT = 4_000
 
 
-@interruptible()
+@progress.interruptible()
 def replay(
     policy: Policy,
     paths: Recordings = None,
@@ -155,12 +143,10 @@ def replay(
         ),
     ] = False,
     report: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write the replay as an HTML page.", show_default=False),
+        Path | None, typer.Option(metavar="FILE", help="Write the replay as an HTML page.")
     ] = None,
     report_text: Annotated[
-        int,
-        typer.Option(metavar="N", min=0, help="Characters of each item that the report shows."),
+        int, typer.Option(metavar="N", min=0, help="Characters of each item that the report shows.")
     ] = _EXCERPT,
     prices: Prices = "recorded",
     in_part: Partial = False,
@@ -183,43 +169,33 @@ def replay(
     """
     if as_json and as_csv:
         raise typer.BadParameter("--json and --csv exclude each other")
-    loaded = replay_policy(policy)
+    loaded = progress.replay_policy(policy)
     if report is not None:
         check_writable(report)
     found = recording_files(paths, agent, since, partial=in_part)
-    excerpt = None if report is None else report_text
-    out = console()
-
-    def show(found: Sequence[ShownSessions], so_far: Progressed[Any]) -> None:
-        if as_csv:
-            out.out(replay_csv(found), end="")
-            return
-        print_replay(out, policy, found, so_far, each=sessions, details=details, prices=prices)
-
-    if not (as_json or regret_details or report):
-        one_line = None if as_csv or sessions else in_one_line
-        in_short: Progressed[ShownSessions]
-        with executor(jobs, scheduler) as workers:
-            work = partial(shown, loaded, prices=prices)
-            in_short = gathered(found, work, workers, of_part=one_line)
-        in_short.calls = sum(one.figures.calls for one in in_short.results)
-        show(in_short.results, in_short)
-        tell(in_short)
-        raise typer.Exit(in_short.exit_code)
+    in_full = as_json or regret_details or report is not None
+    work: Work[Any] = partial(shown, loaded, prices=prices)
+    if in_full:
+        excerpt = None if report is None else report_text
+        work = partial(replayed, loaded, excerpt=excerpt, prices=prices)
+    one_line = None if in_full or as_csv or sessions else in_one_line
     with executor(jobs, scheduler) as workers:
-        work_in_full = partial(replayed, loaded, excerpt=excerpt, prices=prices)
-        so_far = gathered(found, work_in_full, workers)
-    so_far.calls = sum(len(session.calls) for session in so_far.results)
+        so_far = progress.gathered(found, work, workers, of_part=one_line)
+    results = so_far.results
+    so_far.calls = sum(len(one.calls) if in_full else one.figures.calls for one in results)
     if report is not None:  # before what is printed: the terminal may be closed
-        size = write_report(report, loaded.policy.name, so_far.results, list(missing(so_far)))
+        size = write_report(report, loaded.policy.name, results, list(progress.missing(so_far)))
+    out = console()
+    rows = [*map(ShownSessions.of, results)] if in_full and not as_json else results
     if as_json:
-        values = replay_report(policy, so_far, details=regret_details, prices=prices)
-        print_json(values)
+        print_json(replay_report(policy, so_far, details=regret_details, prices=prices))
+    elif as_csv:
+        out.out(replay_csv(rows), end="")
     else:
-        show([ShownSessions.of(one) for one in so_far.results], so_far)
-        if regret_details and not as_csv:
-            print_regrets(out, so_far.results)
-    tell(so_far)
+        print_replay(out, policy, rows, so_far, each=sessions, details=details, prices=prices)
+        if regret_details:
+            print_regrets(out, results)
+    progress.tell(so_far)
     if report is not None:
-        console(stderr=True).print(f"report: {report}, {size:,} bytes", soft_wrap=True)
+        console(stderr=True).print(f"report: {report}, {size:,} bytes")
     raise typer.Exit(so_far.exit_code)

@@ -13,19 +13,9 @@ from typing import Any
 
 from rich.console import Console
 
-from policyctx.cli.output import (
-    Grid,
-    counted,
-    percent,
-    print_wrapped,
-    saving,
-    short,
-    shortened,
-    signed_dollars,
-    table,
-)
+from policyctx.cli import output
 from policyctx.cli.progress import Progressed
-from policyctx.errors import visible
+from policyctx.errors import counted, visible
 from policyctx.policy.models import Model
 from policyctx.pricing.rows import prices_source
 from policyctx.replay.accuracy import MEANINGS, Cause, Checks
@@ -37,8 +27,6 @@ from policyctx.replay.simulated import Need, Regret, SimulatedSession
 from policyctx.replay.summing import Figures, Net, SummedSession, contradicting, figures_of, total
 from policyctx.replay.terms import PricesOf
 
-# Below this width, sentences are wrapped.
-_WIDE = 110
 # A session's name is shortened to what the other columns leave, and to no less than the second of
 # these; columns are left out until it has the first.
 _NAME, _SHORT_NAME = 35, 24
@@ -77,19 +65,19 @@ def print_replay(
         return
     rows = list(_rows(sessions, each=each))
     whole = total(one.figures for one in sessions)
-    print_wrapped(out, verdict(policy, whole), "")
+    output.print_wrapped(out, verdict(policy, whole))
     out.print()
     out.print(session_table([*rows, ("total", whole)], out.width))
     out.print()
     for is_short, line in _summary(whole, so_far, prices):
         if details or is_short:
-            print_wrapped(out, line, _INDENT)
+            output.print_wrapped(out, line, _INDENT)
     if details:
         print_net(out, whole)
         _print_layouts(out, whole)
         _print_checks(out, whole.checks)
     else:
-        print_wrapped(out, f"more      {_MORE}", _INDENT)
+        output.print_wrapped(out, f"more      {_MORE}", _INDENT)
 
 
 def print_regrets(out: Console, sessions: Sequence[SimulatedSession]) -> None:
@@ -100,14 +88,12 @@ def print_regrets(out: Console, sessions: Sequence[SimulatedSession]) -> None:
             out.print()
             out.print(
                 f"{session.name}: {gone.item_id} ({what}, {gone.tokens:,} tokens) was removed"
-                f" before call {gone.call} by step {gone.step}: {gone.reason}",
-                soft_wrap=True,
+                f" before call {gone.call} by step {gone.step}: {gone.reason}"
             )
             for need in regret.needs:
                 found = " | ".join(dict.fromkeys(map(_shortened, need.found)))
                 out.print(
-                    f"  call {need.call}, {need.item_id}: {need.kind}, {_lines(need)}: {found}",
-                    soft_wrap=True,
+                    f"  call {need.call}, {need.item_id}: {need.kind}, {_lines(need)}: {found}"
                 )
 
 
@@ -130,7 +116,7 @@ def _rows(sessions: Sequence[ShownSessions], *, each: bool) -> Iterator[tuple[st
             yield f"{Path(path).name} ({whole.sessions} sessions)", whole
 
 
-def session_table(rows: Sequence[tuple[str, Figures]], width: int) -> Grid:
+def session_table(rows: Sequence[tuple[str, Figures]], width: int) -> output.Grid:
     """Return the table with as many columns as fit beside the sessions' names."""
     cells = [_cells(figures) for _, figures in rows]
     names = [name for name, _ in rows]
@@ -140,25 +126,29 @@ def session_table(rows: Sequence[tuple[str, Figures]], width: int) -> Grid:
         if (room := _room(columns, numbers, width)) >= min(_NAME, max(map(len, names))):
             break
     room = max(room, _SHORT_NAME)
-    shown = [(shortened(name, room), *row) for name, row in zip(names, numbers, strict=True)]
-    return table(columns, shown, numeric=set(columns[1:]))
+    shown = [(output.shortened(name, room), *row) for name, row in zip(names, numbers, strict=True)]
+    return output.Grid(columns, shown, numeric=columns[1:])
 
 
 def _room(columns: Sequence[str], rows: Sequence[Sequence[object]], width: int) -> int:
     """Return the characters that the columns after the first one leave to the sessions' names."""
     others = [("", *row) for row in rows]
-    return width - table(["", *columns[1:]], others, numeric=set(columns)).width
+    return width - output.Grid(["", *columns[1:]], others, numeric=columns).width
 
 
 def _cells(figures: Figures) -> tuple[object, ...]:
     """Return the numbers of a row, in the order of `_COLUMNS`."""
     before, after = figures.unedited, figures.edited
     return (
-        *(figures.calls, short(before.tokens), short(after.tokens)),
-        *(percent(-figures.saved), short(before.largest), short(after.largest)),
+        *(figures.calls, output.short(before.tokens), output.short(after.tokens)),
+        *(
+            output.percent(-figures.saved),
+            output.short(before.largest),
+            output.short(after.largest),
+        ),
         *(before.over_window, after.over_window),
         *(figures.removed, figures.files, figures.regretted),
-        signed_dollars(figures.net.dollars) if figures.priced else "-",
+        output.signed_dollars(figures.net.dollars) if figures.priced else "-",
     )
 
 
@@ -176,8 +166,8 @@ def _summary(
         f" {counted(whole.calls, 'model call')}",
     )
     yield False, f"usage     recorded for {counted(whole.billed, 'call')}{summed}"
-    yield True, f"sent      {saving(before.tokens, after.tokens)}"
-    yield True, f"largest   prompt: {saving(before.largest, after.largest)}"
+    yield True, f"sent      {output.saving(before.tokens, after.tokens)}"
+    yield True, f"largest   prompt: {output.saving(before.largest, after.largest)}"
     yield (
         bool(before.over_window or after.over_window),
         f"window    {before.over_window:,} → {after.over_window:,} prompts exceed"
@@ -210,7 +200,6 @@ def _summary(
 
 
 def _exceptions(whole: Figures) -> Iterator[str]:
-    """Yield what is unknown or not as expected."""
     yield from unknown(whole)
     yield from _untouched(whole)
     for why, number in sorted(whole.unmarked.items()):
@@ -224,32 +213,31 @@ def _exceptions(whole: Figures) -> Iterator[str]:
 
 
 def _cache(whole: Figures) -> Iterator[str]:
-    """Yield what the prompts read from the cache, and what they cost."""
     before, after = whole.costs.unedited, whole.costs.edited
     yield (
-        f"cache     {short(before.cache_read)} → {short(after.cache_read)} tokens read from it,"
-        f" {short(before.uncached)} → {short(after.uncached)} tokens not read from it"
+        f"cache     {output.short(before.cache_read)} → {output.short(after.cache_read)} tokens"
+        f" read from it, {output.short(before.uncached)} → {output.short(after.uncached)} tokens"
+        " not read from it"
     )
     if not whole.priced:
         yield "prompts   cost unknown: no session has prices"
         return
     paid, would_be = before.dollars.prompt, after.dollars.prompt
-    change = percent((would_be - paid) / paid) if paid else "0 %"
+    change = output.percent((would_be - paid) / paid) if paid else "0 %"
     yield f"prompts   cost ${paid:,.2f} → ${would_be:,.2f} ({change})"
 
 
 def _prices(whole: Figures, prices: PricesOf) -> Iterator[str]:
-    """Yield whose prices the dollars are of, and what they leave out."""
     if whole.priced:
         where = {
             "policy": "model.price of the policy",
             "recorded": "those of the recorded models on the day of each call",
             "today": f"those of the recorded models today, by {prices_source()}",
         }["policy" if whole.priced_by_policy else prices]
-        output = whole.costs.unedited.dollars.output
+        replies = whole.costs.unedited.dollars.output
         yield f"prices    {where}"
         yield (
-            f"output    of the recorded calls cost ${output:,.2f}, which no other figure includes"
+            f"output    of the recorded calls cost ${replies:,.2f}, which no other figure includes"
         )
     if whole.ttl_assumed:
         calls = counted(whole.ttl_assumed, "call")
@@ -276,7 +264,6 @@ def unknown(whole: Figures) -> Iterator[str]:
 
 
 def _untouched(whole: Figures) -> Iterator[str]:
-    """Yield why the policy took nothing, the most frequent reason first."""
     for why, number in sorted(whole.untouched.items(), key=lambda one: (-one[1], one[0])):
         yield f"untouched {counted(number, 'session')}: {why}"
 
@@ -288,7 +275,6 @@ def _windows(windows: Sequence[int]) -> str:
 
 
 def _print_layouts(out: Console, whole: Figures) -> None:
-    """Print what the prompts cost under each layout of breakpoints."""
     rows = []
     for layout, (before, after) in whole.costs.layouts.items():
         tokens = (before.cache_read, after.cache_read, before.uncached, after.uncached)
@@ -296,44 +282,38 @@ def _print_layouts(out: Console, whole: Figures) -> None:
         if whole.priced:
             costs = [cost.dollars.prompt for cost in (before, after)]
             paid, would_be = (f"{cost:,.2f}" for cost in costs)
-            change = percent((costs[1] - costs[0]) / costs[0]) if costs[0] else "0 %"
-        rows.append((layout, *map(short, tokens), paid, would_be, change))
-    is_wide = out.width >= _WIDE
+            change = output.percent((costs[1] - costs[0]) / costs[0]) if costs[0] else "0 %"
+        rows.append((layout, *map(output.short, tokens), paid, would_be, change))
     out.print()
     out.print("the prompt cache by layout of breakpoints, without the policy and with it:")
-    out.print(table(_PRICED, rows, numeric=set(_PRICED[1:])))
+    out.print(output.Grid(_PRICED, rows, numeric=_PRICED[1:]))
     for layout in whole.costs.layouts:
-        out.print(f"{layout}: {LAYOUT_MEANINGS[layout]}", soft_wrap=is_wide)
+        output.print_wrapped(out, f"{layout}: {LAYOUT_MEANINGS[layout]}")
 
 
 def _print_checks(out: Console, checks: Checks) -> None:
-    """Print how far the forecast of the prompt cache is from the bill, by format."""
     if not checks.formats:
         return
-    is_wide = out.width >= _WIDE
     out.print()
-    out.print(
-        "forecast of the prompt cache without the policy, compared with the bill of each call:",
-        soft_wrap=is_wide,
-    )
+    what = "forecast of the prompt cache without the policy, compared with the bill of each call:"
+    output.print_wrapped(out, what)
     rows = [
         (name, len(found), *_check_cells(checks, name)) for name, found in checks.formats.items()
     ]
-    out.print(table(_CHECKED, rows, numeric=set(_CHECKED[1:])))
+    out.print(output.Grid(_CHECKED, rows, numeric=_CHECKED[1:]))
     causes: Counter[Cause] = Counter()
     for name in checks.formats:
         causes.update(dict(checks.together(name).causes))
     for cause, tokens in causes.most_common():
-        out.print(f"{cause}, {short(tokens)} tokens: {MEANINGS[cause]}", soft_wrap=is_wide)
+        output.print_wrapped(out, f"{cause}, {output.short(tokens)} tokens: {MEANINGS[cause]}")
 
 
 def _check_cells(checks: Checks, name: str) -> tuple[str, ...]:
-    """Return the numbers of a row, in the order of `_CHECKED`."""
     check = checks.together(name)
     shares = (check.error, checks.median(name), check.unknown_share, check.bias)
     return (
         str(check.calls),
-        *map(short, (check.tokens, check.off, check.unknown)),
+        *map(output.short, (check.tokens, check.off, check.unknown)),
         *("-" if s is None else f"{s:.1%}".replace("%", " %").replace("-", "−") for s in shares),
     )
 
@@ -449,7 +429,7 @@ def net_lines(whole: Figures) -> Iterator[tuple[bool, str]]:
     yield True, f"net cost  {net_dollars(whole.net)} in {sessions} with prices{against}"
     worst = "no session costs more with the policy"
     if whole.worst is not None and whole.worst.dollars > 0:
-        cost = f"+${whole.worst.dollars:,.2f} ({percent(whole.worst.share)})"
+        cost = f"+${whole.worst.dollars:,.2f} ({output.percent(whole.worst.share)})"
         worst = f"{whole.worst.name}: {cost}"
     yield (
         bool(whole.dearer),
@@ -468,11 +448,10 @@ def print_net(out: Console, whole: Figures) -> None:
         for i, line in enumerate(_NET_LINES)
     ]
     columns = ["net cost", *(name for one in of_each for name in (f"{one}, tokens", "$"))]
-    is_wide = out.width >= _WIDE
     out.print()
-    out.print(table(columns, rows, numeric=set(columns[1:])))
+    out.print(output.Grid(columns, rows, numeric=columns[1:]))
     for meaning in _net_meanings(whole):
-        out.print(meaning, soft_wrap=is_wide)
+        output.print_wrapped(out, meaning)
 
 
 _NET_LINES = (
@@ -482,7 +461,6 @@ _NET_LINES = (
 
 
 def _net_meanings(whole: Figures) -> Iterator[str]:
-    """Yield what the lines and columns of the table mean."""
     yield from _NET_MEANINGS
     if whole.priced:
         sessions = counted(whole.sessions, "session")
@@ -506,17 +484,17 @@ def _net_cells(figures: Figures) -> Iterator[tuple[str, str]]:
     """Yield tokens and $ of each of `_NET_LINES`."""
     net, is_priced = figures.net, figures.priced > 0
     for line in (net.without, net.edited, net.summaries, net.re_reads):
-        yield short(line.tokens), f"{line.dollars.total:,.2f}" if is_priced else _UNKNOWN
+        yield output.short(line.tokens), f"{line.dollars.total:,.2f}" if is_priced else _UNKNOWN
     sign = "−" if net.tokens < 0 else "+" if net.tokens else ""
-    total = signed_dollars(net.dollars) if is_priced else _UNKNOWN
-    yield f"{sign}{short(abs(net.tokens))}", total
-    yield short(figures.regretted_tokens), ""
+    total = output.signed_dollars(net.dollars) if is_priced else _UNKNOWN
+    yield f"{sign}{output.short(abs(net.tokens))}", total
+    yield output.short(figures.regretted_tokens), ""
     yield "", f"{figures.dearer:,} of {figures.priced:,}" if is_priced else _UNKNOWN
 
 
 def net_dollars(net: Net) -> str:
     """Return the net in $ with its sign, and as a share of the cost: `−$1.32 (−1 %)`."""
-    return f"{signed_dollars(net.dollars, '$')} ({percent(net.share)})"
+    return f"{output.signed_dollars(net.dollars, '$')} ({output.percent(net.share)})"
 
 
 def net_row(figures: Figures) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,46 +12,15 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from policyctx.cli.output import (
-    Json,
-    Partial,
-    console,
-    counted,
-    print_json,
-    short,
-    shortened,
-    signed_dollars,
-    table,
-)
-from policyctx.cli.progress import (
-    Bar,
-    Progressed,
-    gathered,
-    interruptible,
-    replay_policy,
-    tell,
-    tell_left_out,
-)
+from policyctx.cli import output, progress
 from policyctx.cli.replay import Agents, Jobs, Since
 from policyctx.cli.replay_output import outcome_report, session_table, unknown
-from policyctx.errors import visible
+from policyctx.errors import counted, visible
 from policyctx.pricing.rows import prices_source
+from policyctx.replay import inventory
 from policyctx.replay.answer import verdict
 from policyctx.replay.cluster import executor
 from policyctx.replay.executing import Executor, Job, LostJob
-from policyctx.replay.inventory import (
-    AgentFiles,
-    Repeated,
-    Used,
-    UsedSession,
-    by_project,
-    counted_once,
-    files_of_agents,
-    files_to_replay,
-    require_files,
-    used,
-    used_sessions,
-)
 from policyctx.replay.places import RecordingFile, WorkPart
 from policyctx.replay.plain_values import figures_report
 from policyctx.replay.running import FailedRecording, ShownSessions, shown
@@ -67,21 +35,20 @@ _COLUMNS = (
 _PROJECT = 30
 
 
-@interruptible()
+@progress.interruptible()
 def sessions(
     agent: Agents = None,
     since: Since = None,
     policy: Annotated[
-        str,
-        typer.Option(metavar="POLICY", help="The policy that is replayed: a preset or a file."),
+        str, typer.Option(metavar="POLICY", help="The policy that is replayed: a preset or a file.")
     ] = _DEFAULT,
     every: Annotated[
         bool, typer.Option("--all", help=f"Replay all sessions, not only the newest {_NEWEST}.")
     ] = False,
     no_replay: Annotated[bool, typer.Option("--no-replay", help="Show the table alone.")] = False,
     jobs: Jobs = 2,
-    in_part: Partial = False,
-    as_json: Json = False,
+    in_part: output.Partial = False,
+    as_json: output.Json = False,
 ) -> None:
     """Show what the coding agents on this machine were billed, and what a policy would have saved.
 
@@ -96,14 +63,14 @@ def sessions(
 
     Example: policyctx sessions --agent claude-code --since 30d
     """
-    out, loaded = console(), None if no_replay else replay_policy(policy)
-    looked = files_of_agents(agent or (), since)
-    tell_left_out(looked)
-    require_files(looked, since)
+    out, loaded = output.console(), None if no_replay else progress.replay_policy(policy)
+    looked = inventory.files_of_agents(agent or (), since)
+    progress.tell_left_out(looked)
+    inventory.require_files(looked, since)
     replay: dict[str, Any] | None = None
     if not as_json:
         for line in _looked_in(looked):
-            out.print(line, soft_wrap=True)
+            out.print(line)
         out.file.flush()
     with executor(jobs, None) as workers:
         found, repeated = _glanced(looked, workers, since)
@@ -111,11 +78,11 @@ def sessions(
         if not as_json:
             _print(out, found)
             out.file.flush()
-        tell(found)
+        progress.tell(found)
         code = found.exit_code
         if loaded is not None and newest and not found.is_interrupted:
-            files = files_to_replay(found.results, repeated, newest, partial=in_part)
-            so_far = gathered(files, partial(shown, loaded), workers)
+            files = inventory.files_to_replay(found.results, repeated, newest, partial=in_part)
+            so_far = progress.gathered(files, partial(shown, loaded), workers)
             so_far.calls = sum(one.figures.calls for one in so_far.results)
             of = counted(newest, "session" if every else "newest session")
             sentences = list(_saved(policy, so_far, newest, of))
@@ -126,27 +93,27 @@ def sessions(
             # What the first pass has told already.
             so_far.repeated.clear()
             so_far.unread = {p: n for p, n in so_far.unread.items() if n != found.unread.get(p)}
-            tell(so_far)
+            progress.tell(so_far)
             code = code or so_far.exit_code
     if as_json:
-        print_json({**_report(looked, found), "replay": replay})
+        output.print_json({**_report(looked, found), "replay": replay})
     raise typer.Exit(code)
 
 
 def _glanced(
-    looked: Sequence[AgentFiles], workers: Executor, since: float | None
-) -> tuple[Progressed[UsedSession], Repeated]:
+    looked: Sequence[inventory.AgentFiles], workers: Executor, since: float | None
+) -> tuple[progress.Progressed[inventory.UsedSession], inventory.Repeated]:
     """Read the usage of every file; Ctrl-C ends it, and what is done until then is returned."""
     asked = [(of.agent, of.format, file) for of in looked for file in of.files]
     # Large files first, so that no process works alone at the end.
     asked.sort(key=lambda one: -one[2].bytes)
-    so_far: Progressed[UsedSession] = Progressed(of_files=len(asked))
+    so_far: progress.Progressed[inventory.UsedSession] = progress.Progressed(of_files=len(asked))
     unreadable = (each for of in looked for each in of.unreadable.items())
     so_far.failures = [FailedRecording(str(path), why) for path, why in unreadable]
-    with Bar("sessions") as bar:
+    with progress.Bar("sessions") as bar:
         bar.begin(sum(file.bytes for *_, file in asked), "sessions")
         try:
-            for job, result in workers.results(used_sessions, [*map(Job, asked)]):
+            for job, result in workers.results(inventory.used_sessions, [*map(Job, asked)]):
                 file = job.argument[2]
                 if isinstance(result, LostJob):
                     result = [FailedRecording(str(file.path), result.why)]  # noqa: PLW2901
@@ -155,58 +122,57 @@ def _glanced(
                 bar.advance(file.bytes)
         except KeyboardInterrupt:
             so_far.is_interrupted = True
-    so_far.results, repeated = counted_once(so_far.results, since)
+    so_far.results, repeated = inventory.counted_once(so_far.results, since)
     so_far.repeated = Counter({str(path): ids.total() for path, ids in repeated.items()})
     so_far.calls = sum(len(one.calls) for one in so_far.results)
     return so_far, repeated
 
 
-def _looked_in(looked: Sequence[AgentFiles]) -> Iterator[str]:
+def _looked_in(looked: Sequence[inventory.AgentFiles]) -> Iterator[str]:
     for of in looked:
         for home, found in of.found.items():
             if found.files:
                 size = sum(file.bytes for file in found.files)
-                where = f"{counted(len(found.files), 'file')}, {short(size)}B in {home.path()}"
-                yield f"{of.agent:<12}  {where}"
+                files = counted(len(found.files), "file")
+                yield f"{of.agent:<12}  {files}, {output.short(size)}B in {home.path()}"
 
 
-def _print(out: Console, found: Progressed[UsedSession]) -> None:
+def _print(out: Console, found: progress.Progressed[inventory.UsedSession]) -> None:
     if not found.results:
         return
     rows = []
-    for of in by_project(found.results):
-        project = shortened(_project(of[0].project).replace("\n", "\\n"), _PROJECT)
-        rows.append((of[0].agent, project, _day(of[0].last), *_cells(used(of))))
-    whole = used(found.results)
+    for of in inventory.by_project(found.results):
+        project = output.shortened(_project(of[0].project).replace("\n", "\\n"), _PROJECT)
+        rows.append((of[0].agent, project, _day(of[0].last), *_cells(inventory.used(of))))
+    whole = inventory.used(found.results)
     rows.append(("all", "", "", *_cells(whole)))
     out.print()
-    out.print(table(_COLUMNS, rows, numeric={*_COLUMNS[3:]}))
+    out.print(output.Grid(_COLUMNS, rows, numeric=_COLUMNS[3:]))
     out.print()
     out.print(
         "tokens: prompts and output as billed; cached: the share of the prompts that was read from"
-        f" the cache; $: at the prices of the day of each call, by {prices_source()}",
-        soft_wrap=True,
+        f" the cache; $: at the prices of the day of each call, by {prices_source()}"
     )
     for name, number in whole.without_price.items():
-        out.print(f"no price for {counted(number, 'call')} to {name}", soft_wrap=True)
+        out.print(f"no price for {counted(number, 'call')} to {name}")
     if whole.without_usage:
         out.print(f"no usage is recorded for {counted(whole.without_usage, 'call')}")
 
 
-def _cells(sums: Used) -> tuple[object, ...]:
+def _cells(sums: inventory.Used) -> tuple[object, ...]:
     usage = sums.usage
     hits = f"{usage.cache_read / usage.prompt:.0%}".replace("%", " %") if usage.prompt else "-"
     cost = "-" if sums.dollars is None else f"{sums.dollars:,.2f}"
-    tokens = short(usage.prompt + usage.output)
+    tokens = output.short(usage.prompt + usage.output)
     return sums.sessions, sums.calls, tokens, hits, cost, sums.compactions
 
 
-def _acted(so_far: Progressed[ShownSessions]) -> list[ShownSessions]:
+def _acted(so_far: progress.Progressed[ShownSessions]) -> list[ShownSessions]:
     return [one for one in so_far.results if one.figures.removed or one.figures.compactions]
 
 
 def _saved(
-    policy: str, so_far: Progressed[ShownSessions], newest: int, sessions: str
+    policy: str, so_far: progress.Progressed[ShownSessions], newest: int, sessions: str
 ) -> Iterator[str]:
     """Yield what a policy would have saved, in a sentence, and which sessions it made dearer."""
     whole, acted = total(one.figures for one in so_far.results), _acted(so_far)
@@ -214,18 +180,18 @@ def _saved(
         sessions += f" and {more:,} more in their files, such as sub-agents'"
     yield verdict(policy, whole, sessions)
     dearer = [one for one in acted if one.figures.dearer]
-    names = (f"{one.name} {signed_dollars(one.figures.net.dollars, '$')}" for one in dearer)
+    names = (f"{one.name} {output.signed_dollars(one.figures.net.dollars, '$')}" for one in dearer)
     if dearer:
         yield f"dearer with it: {', '.join(names)}"
     yield from unknown(whole)
 
 
 def _print_replay(
-    out: Console, sentences: Sequence[str], so_far: Progressed[ShownSessions]
+    out: Console, sentences: Sequence[str], so_far: progress.Progressed[ShownSessions]
 ) -> None:
     out.print()
     for sentence in sentences:
-        out.print(sentence, soft_wrap=True)
+        out.print(sentence)
     acted = sorted(_acted(so_far), key=lambda one: one.figures.net.dollars)
     if acted:
         out.print()
@@ -239,14 +205,12 @@ def _project(project: str) -> str:
 
 def _day(at: float | None) -> str:
     """Return a date here, as `--since` takes it."""
-    try:
-        return "" if at is None else datetime.fromtimestamp(at, UTC).astimezone().date().isoformat()
-    except (OverflowError, OSError, ValueError):
-        return ""
+    return output.moment(at, "%Y-%m-%d")
 
 
-def _report(looked: Sequence[AgentFiles], found: Progressed[UsedSession]) -> dict[str, Any]:
-    """Return where it was looked, the table and its sessions as plain values."""
+def _report(
+    looked: Sequence[inventory.AgentFiles], found: progress.Progressed[inventory.UsedSession]
+) -> dict[str, Any]:
     return {
         "looked_in": [
             {
@@ -262,25 +226,25 @@ def _report(looked: Sequence[AgentFiles], found: Progressed[UsedSession]) -> dic
             for home, one in of.found.items()
         ],
         "prices_of": prices_source(),
-        "projects": [_values(of) for of in by_project(found.results)],
+        "projects": [_values(of) for of in inventory.by_project(found.results)],
         "sessions": [
             {**_values([one]), "name": one.name, "path": str(one.path)} for one in found.results
         ],
-        "total": asdict(used(found.results)),
+        "total": asdict(inventory.used(found.results)),
         **outcome_report(found),
     }
 
 
-def _values(of: Sequence[UsedSession]) -> dict[str, Any]:
+def _values(of: Sequence[inventory.UsedSession]) -> dict[str, Any]:
     return {
         "agent": of[0].agent,
         "project": of[0].project,
         "newest": _day(of[0].last) or None,
-        **asdict(used(of)),
+        **asdict(inventory.used(of)),
     }
 
 
-def _replay(so_far: Progressed[ShownSessions]) -> dict[str, Any]:
+def _replay(so_far: progress.Progressed[ShownSessions]) -> dict[str, Any]:
     return {
         "acted_in": [
             {"name": one.name, "path": one.path, **figures_report(one.figures)}

@@ -23,7 +23,15 @@ from policyctx.cli.progress import Progressed, gathered, interruptible, replay_p
 from policyctx.cli.replay import Agents, Jobs, Since, recording_files
 from policyctx.cli.replay_output import outcome_report
 from policyctx.definitions.names import DEFAULT
-from policyctx.errors import Diagnostic, InputError, Location, PolicyError, StoreError, visible
+from policyctx.errors import (
+    Diagnostic,
+    InputError,
+    Location,
+    PolicyError,
+    StoreError,
+    counted,
+    visible,
+)
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.policy import sources
 from policyctx.policy.diagnosing import hint
@@ -115,7 +123,6 @@ def init(
             metavar="SESSIONS",
             help="Write the policy for the tools of these recorded sessions; files, folders or"
             " URLs; repeatable.",
-            show_default=False,
         ),
     ] = None,
     agent: Agents = None,
@@ -169,7 +176,7 @@ def init(
         output.print_json(report | ({} if fitted is None else fitted.report()))
     else:
         if fitted is not None:
-            output.console().print(verdict(preset, fitted.figures), soft_wrap=True)
+            output.console().print(verdict(preset, fitted.figures))
         _show_what_to_try(policy, new, taken)
         if has_agents:
             _show_how_to_add(agents, name)
@@ -230,21 +237,21 @@ def _show_what_to_try(policy: Path, new: list[Path], replaced: list[Path]) -> No
     out = output.console()
     for verb, paths in (("wrote", new), ("replaced", replaced)):
         if paths:
-            out.print(f"{verb} {_listed(paths)}", soft_wrap=True)
+            out.print(f"{verb} {_listed(paths)}")
     name = shlex.quote(str(policy))
     out.print("\nTry next:", style="bold")
-    out.print(f"  policyctx check {name}", soft_wrap=True)
-    out.print(f"  policyctx plan {name} MESSAGES", soft_wrap=True)
+    out.print(f"  policyctx check {name}")
+    out.print(f"  policyctx plan {name} MESSAGES")
     for path in (*new, *replaced):
         if path.suffix == ".feature":
-            out.print(f"  policyctx test {shlex.quote(str(path))}", soft_wrap=True)
+            out.print(f"  policyctx test {shlex.quote(str(path))}")
 
 
 def _show_how_to_add(agents: Path, name: str) -> None:
     """Show the lines that run an agent under the policy, for a file that is left as it is."""
     out = output.console()
     out.print(f"\n{agents} is left as it is. To run an agent under the policy, add to it:")
-    out.print(f'  agents:\n    "{name}": ./{name}.yaml', soft_wrap=True)
+    out.print(f'  agents:\n    "{name}": ./{name}.yaml')
 
 
 def _listed(paths: Iterable[Path]) -> str:
@@ -311,7 +318,6 @@ def _settings(says: dict[str, Any]) -> Iterator[str]:
 
 
 def _setting(prose: str, key: str, value: object) -> str:
-    """A key that is commented out, below what it does."""
     lines = _yaml({key: value}).splitlines()
     commented = "\n".join(f"# {line}".rstrip() for line in lines)
     return f"{indent(prose, '## ')}\n{commented}\n"
@@ -353,7 +359,7 @@ class ToolUse:
     @property
     def figures(self) -> str:
         """Its figures in words."""
-        results = f"{output.counted(self.results, 'result')} with {self.tokens:,} tokens"
+        results = f"{counted(self.results, 'result')} with {self.tokens:,} tokens"
         return f"{results}; {self.left:,} left, freed {self.freed:,}; {self.needed:,} needed again"
 
 
@@ -377,7 +383,7 @@ class Fitted:
         """The policy."""
         least = _SHARE * sum(use.tokens for use in self.uses.values())
         lines = [
-            f"From {output.counted(self.figures.calls, 'call')} of a model:",
+            f"From {counted(self.figures.calls, 'call')} of a model:",
             f"{verdict(self.preset, self.figures)}.",
             f"Tools by the size of their results, and what left with {self.preset}:",
         ]

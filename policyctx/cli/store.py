@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from itertools import groupby, islice
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
@@ -16,28 +15,23 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from policyctx.cli.output import (
-    Grid,
-    Json,
-    console,
-    counted,
-    json_text,
-    print_json,
-    shortened,
-    table,
-    write_json,
-)
+from policyctx.cli import output
 from policyctx.compaction.assembly import ITEM_TYPE, messages_text
 from policyctx.definitions.names import is_url
 from policyctx.definitions.tokenizers import DEFAULT_TOKENIZER
-from policyctx.errors import AmbiguousSessionError, StoreError, UnknownArchiveError, nearest
+from policyctx.errors import (
+    AmbiguousSessionError,
+    StoreError,
+    UnknownArchiveError,
+    counted,
+    nearest,
+)
 from policyctx.paths import safe_part
 from policyctx.policy.values import byte_size, duration
 from policyctx.store.collector import CollectionReport, states_of
 from policyctx.store.filesystem import ContextFileSystem
 from policyctx.store.index import IndexEntry
 from policyctx.store.opening import SESSION_FIELD, stores_in
-from policyctx.store.read import FoundLine
 from policyctx.tokens.counter import counter_for
 
 Root: TypeAlias = Annotated[
@@ -97,13 +91,13 @@ def opened_stores(
             try:
                 store.close()
             except StoreError as error:
-                console(stderr=True).print(f"warning: {error}", soft_wrap=True)
+                output.console(stderr=True).print(f"warning: {error}")
 
 
 @contextmanager
 def shown_progress(label: str) -> Iterator[Callable[[int, int], object]]:
     """Give what shows how many of how many are done, on a terminal, on stderr."""
-    err = console(stderr=True)
+    err = output.console(stderr=True)
     columns = (TextColumn(label), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bars:
         task = bars.add_task(label, total=None)
@@ -148,7 +142,7 @@ def entry_row(entry: IndexEntry, state: str) -> dict[str, object]:
         "tool": (origin.tool_name if origin else "") or "",
         "tokens": origin.tokens if origin and origin.tokens is not None else "",
         "chars": entry.chars,
-        "saved (UTC)": moment(entry.saved_at),
+        "saved (UTC)": output.moment(entry.saved_at, _SECONDS, here=False) or "?",
         "state": state,
         "path": entry.path if entry.same_as is None else f"{entry.path} (same as {entry.same_as})",
     }
@@ -167,12 +161,7 @@ def collection_report(done: CollectionReport) -> dict[str, Any]:
     }
 
 
-def moment(seconds: float) -> str:
-    """Return a time as people read it, in UTC; `?` for one that no calendar has."""
-    try:
-        return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S}"
-    except (OverflowError, OSError, ValueError):
-        return "?"
+_SECONDS = "%Y-%m-%d %H:%M:%S"
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,19 +203,19 @@ def print_by_session(out: Console, rows: Sequence[tuple[str, Row]], layout: RowL
         most = layout.shortened
     for session, of_session in groupby(rows, key=lambda row: row[0]):
         if shared:
-            out.print(f"session {session}", soft_wrap=True)
+            out.print(f"session {session}")
         out.print(_table(columns, [row for _, row in of_session], layout, most))
 
 
 def _table(
     columns: Sequence[str], rows: Sequence[Row], layout: RowLayout, most: Mapping[str, int]
-) -> Grid:
-    """Return a table of these columns, the cells of those with a limit in `most` shortened."""
+) -> output.Grid:
     cells = [
-        [shortened(str(row[c]), most[c]) if c in most else row[c] for c in columns] for row in rows
+        [output.shortened(str(row[c]), most[c]) if c in most else row[c] for c in columns]
+        for row in rows
     ]
     whole = set(columns) - layout.numeric
-    return table(columns, cells, numeric=set(layout.numeric), whole=whole)
+    return output.Grid(columns, cells, numeric=layout.numeric, whole=whole)
 
 
 _ENTRIES = RowLayout(
@@ -248,7 +237,7 @@ def ls(
     session: Session = None,
     item_type: ItemType = None,
     tool: Tool = None,
-    as_json: Json = False,
+    as_json: output.Json = False,
 ) -> None:
     """List what was offloaded, oldest first.
 
@@ -256,19 +245,17 @@ def ls(
     """
     with opened_stores(root, session=session) as stores:
         rows = [row for row in entry_rows(stores) if row[1].is_of(item_type, tool)]
-    out = console()
+    out = output.console()
     if as_json:
         found = [
             {**entry_report(e, stores[name], name), "state": state or None}
             for name, e, state in rows
         ]
-        print_json(found)
+        output.print_json(found)
         return
     if rows:
         print_by_session(out, [(n, entry_row(e, state)) for n, e, state in rows], _ENTRIES)
-    out.print(
-        f"{counted(len(rows), 'content')} in {next(iter(stores.values())).root}", soft_wrap=True
-    )
+    out.print(f"{counted(len(rows), 'content')} in {next(iter(stores.values())).root}")
 
 
 def cat(
@@ -278,7 +265,7 @@ def cat(
     ],
     lines: Annotated[str | None, typer.Option(help="Only these: 10-20, 10 or 10-.")] = None,
     session: Session = None,
-    as_json: Json = False,
+    as_json: output.Json = False,
 ) -> None:
     """Print an offloaded text exactly as it was, checked by its hash.
 
@@ -292,10 +279,10 @@ def cat(
         text, entry = store.read(key, lines=wanted), store.find(key)
     if as_json:
         known = entry_report(entry, store, name) if entry else {"path": key}
-        print_json({**known, "text": text})
+        output.print_json({**known, "text": text})
         return
     if sys.stdout.isatty():
-        console().out(text, end="")
+        output.console().out(text, end="")
         return
     sys.stdout.buffer.write(text.encode("utf-8", "surrogatepass"))
     sys.stdout.buffer.flush()
@@ -311,7 +298,7 @@ def search(
     session: Session = None,
     item_type: ItemType = None,
     tool: Tool = None,
-    as_json: Json = False,
+    as_json: output.Json = False,
 ) -> None:
     """Find the lines of offloaded texts that hold a text.
 
@@ -323,43 +310,29 @@ def search(
             for name, store in stores.items()
             for match in store.search(text, ignore_case=ignore_case, item_type=item_type, tool=tool)
         )
-        _show_matches(islice(found, limit), stores, as_json=as_json)
-
-
-def _show_matches(
-    some: Iterable[tuple[str, FoundLine]], stores: dict[str, ContextFileSystem], *, as_json: bool
-) -> None:
-    out = console()
+        out, report, number = output.console(), list[dict[str, Any]](), 0
+        for name, match in islice(found, limit):
+            number += 1
+            path = f"{stores[name].root}/{match.entry.path}"
+            if as_json:
+                known = {"path": path, "item_id": match.entry.item_id, "line": match.line}
+                report.append({**known, "text": match.text, "session": name})
+            else:
+                out.print(f"{path}:{match.line}: {match.text}")
     if as_json:
-        report = [
-            {
-                "path": f"{stores[name].root}/{match.entry.path}",
-                "item_id": match.entry.item_id,
-                "line": match.line,
-                "text": match.text,
-                "session": name,
-            }
-            for name, match in some
-        ]
-        print_json(report)
-        return
-    number = 0
-    for name, match in some:
-        number += 1
-        where = f"{stores[name].root}/{match.entry.path}:{match.line}"
-        out.print(f"{where}: {match.text}", soft_wrap=True)
-    if not number:
-        console(stderr=True).print("nothing found")
+        output.print_json(report)
+    elif not number:
+        output.console(stderr=True).print("nothing found")
 
 
-def history(root: Root, session: Session = None, as_json: Json = False) -> None:
+def history(root: Root, session: Session = None, as_json: output.Json = False) -> None:
     """Show what was saved, packed and removed, in the order in which it happened.
 
     Example: policyctx store history .offload
     """
     with opened_stores(root, session=session) as stores:
         events = [(name, event) for name, store in stores.items() for event in store.history()]
-    out = console()
+    out = output.console()
     if as_json:
         report = [
             {
@@ -372,12 +345,12 @@ def history(root: Root, session: Session = None, as_json: Json = False) -> None:
             }
             for name, event in events
         ]
-        print_json(report)
+        output.print_json(report)
         return
     rows = []
     for name, event in events:
         row = {
-            "when (UTC)": moment(event.time),
+            "when (UTC)": output.moment(event.time, _SECONDS, here=False) or "?",
             "what": f"{event.what} by {event.why}" if event.why else event.what,
             "item": event.item_id or "",
             "path": event.path,
@@ -386,7 +359,7 @@ def history(root: Root, session: Session = None, as_json: Json = False) -> None:
     print_by_session(out, rows, _EVENTS)
 
 
-def verify(root: Root, session: Session = None, as_json: Json = False) -> None:
+def verify(root: Root, session: Session = None, as_json: output.Json = False) -> None:
     """Read every offloaded text and compare it with its hash.
 
     Exits with 1 when any is not what was saved, and names each.
@@ -400,13 +373,13 @@ def verify(root: Root, session: Session = None, as_json: Json = False) -> None:
                 done = store.verify(progress=progress)
             checked += done.checked
             harmed += [(entry_report(h.entry, store, name), h.kind, h.reason) for h in done.harmed]
-    out = console()
+    out = output.console()
     if as_json:
         report = [{**known, "harm": kind, "reason": reason} for known, kind, reason in harmed]
-        print_json({"checked": checked, "harmed": report})
+        output.print_json({"checked": checked, "harmed": report})
     else:
         for known, kind, reason in harmed:
-            out.print(f"{known['path']}: {kind}: {reason}", soft_wrap=True)
+            out.print(f"{known['path']}: {kind}: {reason}")
         verdict = f"{len(harmed)} harmed" if harmed else "each what was saved"
         out.print(f"{counted(checked, 'content')} read, {verdict}")
     if harmed:
@@ -429,14 +402,13 @@ def _holder(stores: dict[str, ContextFileSystem], key: str) -> tuple[str, Contex
 def restore_archive(
     root: Root,
     archive: Annotated[
-        str | None,
-        typer.Argument(metavar="[ARCHIVE]", help="Its id or path. Default: the newest."),
+        str | None, typer.Argument(metavar="[ARCHIVE]", help="Its id or path. Default: the newest.")
     ] = None,
-    output: Annotated[
+    path: Annotated[
         Path | None, typer.Option("--output", "-o", help="File to write, in place of stdout.")
     ] = None,
     session: Session = None,
-    as_json: Json = False,
+    as_json: output.Json = False,
 ) -> None:
     """Print the messages that a compaction replaced, a JSON array, byte for byte as archived.
 
@@ -450,11 +422,11 @@ def restore_archive(
         text = messages_text(stores[name].read(entry.path))
     if as_json:
         known = entry_report(entry, stores[name], name)
-        text = json_text({**known, "messages": json.loads(text)}) + "\n"
-    if output is None:
-        write_json(text)
+        text = output.json_text({**known, "messages": json.loads(text)}) + "\n"
+    if path is None:
+        output.write_json(text)
     else:
-        output.write_bytes(text.encode("utf-8", "surrogatepass"))
+        path.write_bytes(text.encode("utf-8", "surrogatepass"))
 
 
 def _chosen(

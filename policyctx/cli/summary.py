@@ -7,18 +7,10 @@ import typer
 from pydantic import ValidationError
 from rich.progress import Progress, SpinnerColumn, TextColumn
 
+from policyctx.cli import output
 from policyctx.cli.conversation import Given, RecordedChoice, read_messages
-from policyctx.cli.output import (
-    Call,
-    Json,
-    Messages,
-    Partial,
-    Recorded,
-    console,
-    counted,
-    print_json,
-)
 from policyctx.compaction.rounds import Round, SourcedLine, rounds
+from policyctx.errors import counted
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.policy.models.compaction import Summary
 from policyctx.tokens.counter import counter_for
@@ -29,7 +21,7 @@ _ANY_WORDS = 10**9
 
 
 def summary(
-    messages: Messages,
+    messages: output.Messages,
     policy: Annotated[
         str,
         typer.Option(
@@ -60,13 +52,12 @@ def summary(
         typer.Option(metavar="PERCENT", help="At most such a share of the history, as `10%`."),
     ] = None,
     sources: Annotated[
-        bool,
-        typer.Option("--sources", help="Show for each line the message that it comes from."),
+        bool, typer.Option("--sources", help="Show for each line the message that it comes from.")
     ] = False,
-    recorded: Recorded = None,
-    call: Call = None,
-    partial: Partial = False,
-    as_json: Json = False,
+    recorded: output.Recorded = None,
+    call: output.Call = None,
+    partial: output.Partial = False,
+    as_json: output.Json = False,
 ) -> None:
     """Print the summary that a compaction would leave of a conversation.
 
@@ -86,7 +77,7 @@ def summary(
     }
     settings = _limited(compaction.summary, {k: v for k, v in limits.items() if v is not None})
     given = read_messages(messages, RecordedChoice(recorded, call, partial))
-    err = console(stderr=True)
+    err = output.console(stderr=True)
     columns = (SpinnerColumn(), TextColumn("{task.description}"))
     made: list[Round] = []
     with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
@@ -103,14 +94,14 @@ def summary(
             progress.update(task, description=f"round {one.number + 1} of {count}")
     if not made:
         raise typer.BadParameter("there is nothing to summarise", param_hint="MESSAGES")
-    out = console()
+    out = output.console()
     if as_json:
-        print_json(_report(given, made))
+        output.print_json(_report(given, made))
         return
     for line in made[-1].lines:
         out.out(_with_source(line) if sources else line.text)
     for one in made:
-        err.print(_figures(one, len(made)), soft_wrap=True)
+        err.print(_figures(one, len(made)))
 
 
 def _limited(settings: Summary, limits: dict[str, Any]) -> Summary:
@@ -143,7 +134,8 @@ def _figures(one: Round, count: int) -> str:
     return (
         f"round {one.number} of {count}: {counted(one.words, 'word')},"
         f" {one.tokens:,} tokens, {share:.1f} % of the {one.replaced_tokens:,} tokens of"
-        f" {counted(len(one.messages), 'message')}{' and the summary before' * (one.number > 1)}"
+        f" {counted(len(one.messages), 'message')}"
+        f"{' and the summary before' * (one.number > 1)}"
     )
 
 

@@ -94,7 +94,7 @@ def run(
     """
     if find_spec("pytest_bdd") is None:
         wanted = f"error: features need pytest-bdd: {install_command('bdd')}"
-        console(stderr=True).print(wanted, soft_wrap=True)
+        console(stderr=True).print(wanted)
         raise typer.Exit(2)
     if mutate is not None:
         from policyctx.cli.mutating import print_mutants  # noqa: PLC0415 - needs pytest

@@ -8,17 +8,8 @@ from typing import Annotated, Any, Literal
 import typer
 from rich.console import Console
 
+from policyctx.cli import output
 from policyctx.cli.conversation import RecordedChoice, read_messages
-from policyctx.cli.output import (
-    Call,
-    Json,
-    Messages,
-    Partial,
-    Recorded,
-    console,
-    print_json,
-    table,
-)
 from policyctx.definitions.items import HostObject, Item, Medium, Message
 from policyctx.definitions.tokenizers import DEFAULT_TOKENIZER, Tokenizer
 from policyctx.messages.editing import request_content
@@ -33,7 +24,7 @@ _SHOWN_CALLS = 10
 
 
 def tokens(
-    messages: Messages,
+    messages: output.Messages,
     tokenizer: Annotated[
         Tokenizer, typer.Option(help="What counts; `anthropic` asks the provider.")
     ] = DEFAULT_TOKENIZER,
@@ -41,10 +32,10 @@ def tokens(
         str | None,
         typer.Option("--model", help="The model's name, such as claude-opus-4-8, where known."),
     ] = None,
-    recorded: Recorded = None,
-    call: Call = None,
-    partial: Partial = False,
-    as_json: Json = False,
+    recorded: output.Recorded = None,
+    call: output.Call = None,
+    partial: output.Partial = False,
+    as_json: output.Json = False,
 ) -> None:
     """Show what a conversation weighs, by type and by tool.
 
@@ -71,20 +62,19 @@ def tokens(
             {"texts": stats.estimated, "problem": stats.problem} if stats.estimated else None
         )
         report["billed"] = _billed_report(made, calls)
-        print_json(report)
+        output.print_json(report)
         return
-    _show(console(), weights, total, model)
+    _show(output.console(), weights, total, model)
     if stats.estimated:
         texts = "1 text was" if stats.estimated == 1 else f"{stats.estimated:,} texts were"
-        console(stderr=True).print(f"{texts} counted locally: {stats.problem}")
+        output.console(stderr=True).print(f"{texts} counted locally: {stats.problem}")
     if made:
-        _show_billed(console(), made)
+        _show_billed(output.console(), made)
 
 
 def _weights(
     messages: Sequence[Message], counter: TokenCounter, model: ProviderModel
 ) -> list[tuple[Item, int]]:
-    """Pair each item with its tokens."""
     # What is inside of a result is a part of that one's weight.
     items = [item for item in items_of(messages) if item.inside is None]
     counts = counter.count_many([item.counted for item in items])
@@ -123,7 +113,7 @@ def _show(
     in_items = sum(weight for _, weight in weights)
     out.print(f"items: {in_items:,} tokens")
     added = f"{total - in_items:,} of them added around the items by the API ({model.name})"
-    out.print(f"request: {total:,} tokens, {added}", soft_wrap=True)
+    out.print(f"request: {total:,} tokens, {added}")
 
 
 def _table(kind: str, groups: Group, total: int) -> HostObject:
@@ -131,7 +121,9 @@ def _table(kind: str, groups: Group, total: int) -> HostObject:
         (name, n, tokens, f"{100 * tokens / total:.1f} %" if total else "")
         for name, (n, tokens) in groups.items()
     )
-    return table((kind, "items", "tokens", "share"), rows, numeric={"items", "tokens", "share"})
+    return output.Grid(
+        (kind, "items", "tokens", "share"), rows, numeric={"items", "tokens", "share"}
+    )
 
 
 def _show_billed(out: Console, made: Sequence[Prediction]) -> None:
@@ -145,20 +137,18 @@ def _show_billed(out: Console, made: Sequence[Prediction]) -> None:
     )
     columns = ("call", "counted", "predicted", "billed", "error")
     out.print()
-    out.print(table(columns, rows, numeric=set(columns)))
+    out.print(output.Grid(columns, rows, numeric=columns))
     out.print()
     left = f"the last {len(shown)} of " if len(shown) < len(made) else ""
     out.print(f"billed: {left}{len(made)} calls of the model, hidden parts included")
     if (of_calls := accuracy(made)) is not None:
         out.print(
             f"prediction from call {SETTLED_FROM} on: median error {of_calls.median:.1%},"
-            f" 95 % of calls within {of_calls.within:.1%}, largest {of_calls.largest:.1%}",
-            soft_wrap=True,
+            f" 95 % of calls within {of_calls.within:.1%}, largest {of_calls.largest:.1%}"
         )
 
 
 def _report(weights: Sequence[tuple[Item, int]], total: int) -> dict[str, Any]:
-    """Return the weights as plain values, for `--json`."""
     return {
         "request_tokens": total,
         "item_tokens": sum(weight for _, weight in weights),

@@ -15,37 +15,25 @@ import typer
 from rich.console import Console
 
 import policyctx
-from policyctx.cli.output import (
-    Json,
-    Partial,
-    console,
-    counted,
-    print_json,
-    print_wrapped,
-    shortened,
-    signed_dollars,
-    table,
-)
-from policyctx.cli.progress import (
-    INTERRUPTED,
-    Bar,
-    Progressed,
-    gathered,
-    interruptible,
-    replay_policy,
-    tell,
-)
+from policyctx.cli import output, progress
 from policyctx.cli.replay import Agents, Jobs, Prices, Recordings, Scheduler, Since, recording_files
 from policyctx.cli.replay_output import outcome_report
 from policyctx.definitions.items import HostObject
-from policyctx.errors import Diagnostic, Location, PolicyError, ReportError
+from policyctx.errors import Diagnostic, Location, PolicyError, ReportError, counted
 from policyctx.policy.loading import resolved
 from policyctx.policy.sources import made_source
 from policyctx.policy.writing import resolved_yaml
 from policyctx.pricing.rows import prices_source
 from policyctx.replay.cluster import executor
 from policyctx.replay.executing import Executor
-from policyctx.replay.report.page import asset, check_writable, framed, values_script, write_page
+from policyctx.replay.report.page import (
+    asset,
+    check_target,
+    check_writable,
+    framed,
+    values_script,
+    write_page,
+)
 from policyctx.replay.running import FailedRecording
 from policyctx.replay.terms import PricesOf
 from policyctx.tuning import study
@@ -87,11 +75,11 @@ class _Row:
 def print_tuned(out: Console, shown: ShownStudy) -> None:
     """Print the verdict, the front, the comparisons, the test and the diff."""
     tuned = shown.tuned
-    print_wrapped(out, _verdict(shown), "")
+    output.print_wrapped(out, _verdict(shown))
     out.print()
-    print_wrapped(out, _sessions_line(shown), _INDENT)
+    output.print_wrapped(out, _sessions_line(shown), _INDENT)
     if tuned.projects < study.MIN_PROJECTS:
-        print_wrapped(
+        output.print_wrapped(
             out,
             f"ranked    presets only: below {study.MIN_PROJECTS} projects no setting can be tested"
             " on projects that it was not chosen on",
@@ -100,22 +88,19 @@ def print_tuned(out: Console, shown: ShownStudy) -> None:
     out.print()
     columns = ["setting", "net $", "saved", "regret tokens", "dearer", "never acted"]
     rows = [_cells(row) for row in _rows(shown)]
-    out.print(table(columns, rows, numeric=set(columns[1:]), whole=set()))
+    out.print(output.Grid(columns, rows, numeric=columns[1:]))
     if tuned.comparisons:
         out.print()
-        out.print(
-            f"the best setting: {tuned.best.setting if tuned.best else 'none'}", soft_wrap=True
-        )
+        out.print(f"the best setting: {tuned.best.setting if tuned.best else 'none'}")
         out.print(_comparison_table(tuned.comparisons))
         largest = tuned.comparisons[0]
         out.print(
-            f"without {shortened(largest.largest, _SESSION)}, the most influential session:"
-            f" {money(largest.without_largest)} against the incumbent",
-            soft_wrap=True,
+            f"without {output.shortened(largest.largest, _SESSION)}, the most influential session:"
+            f" {money(largest.without_largest)} against the incumbent"
         )
     out.print()
     for line in _tested(shown):
-        print_wrapped(out, line, _INDENT)
+        output.print_wrapped(out, line, _INDENT)
     if diff := policy_diff(shown):
         out.print()
         out.out(diff)
@@ -162,8 +147,8 @@ def _rows(shown: ShownStudy) -> Iterator[_Row]:
 def _cells(row: _Row) -> tuple[object, ...]:
     found = sums(row.outcomes)
     return (
-        shortened(row.name, _SETTING),
-        signed_dollars(found.net),
+        output.shortened(row.name, _SETTING),
+        output.signed_dollars(found.net),
         f"{100 * found.saved:.1f} %".replace("-", "−"),
         found.regret_tokens,
         f"{found.dearer} of {found.sessions}",
@@ -176,29 +161,30 @@ def _comparison_table(comparisons: Sequence[study.CandidateComparison]) -> HostO
     rows = [
         (
             one.against,
-            signed_dollars(one.difference),
+            output.signed_dollars(one.difference),
             _interval(one),
             f"{one.regret_tokens:+,}".replace("-", "−"),
             *one.tally,
         )
         for one in comparisons
     ]
-    return table(columns, rows, numeric=set(columns[1:]), whole=set())
+    return output.Grid(columns, rows, numeric=columns[1:])
 
 
 def _interval(one: study.CandidateComparison) -> str:
     if one.interval is None:
         return "unknown"
-    return f"[{signed_dollars(one.interval.low)}, {signed_dollars(one.interval.high)}]"
+    return (
+        f"[{output.signed_dollars(one.interval.low)}, {output.signed_dollars(one.interval.high)}]"
+    )
 
 
 def money(dollars: float) -> str:
     """Return dollars in a sentence: `−$1.25`."""
-    return signed_dollars(dollars, "$")
+    return output.signed_dollars(dollars, "$")
 
 
 def _verdict(shown: ShownStudy) -> str:
-    """Return whether to change the policy, how, and what that saves."""
     tuned, label = shown.tuned, shown.incumbent.label
     if tuned.winner is None:
         first = tuned.presets[0] if tuned.presets else None
@@ -355,22 +341,20 @@ def _comparison(one: study.CandidateComparison) -> dict[str, Any]:
 _DEFAULT = "coding-agent"
 
 
-@interruptible()
+@progress.interruptible()
 def tune(
     paths: Recordings = None,
     agent: Agents = None,
     since: Since = None,
     policy: Annotated[
-        str,
-        typer.Option(metavar="POLICY", help="The incumbent: a preset's name or a file's path."),
+        str, typer.Option(metavar="POLICY", help="The incumbent: a preset's name or a file's path.")
     ] = _DEFAULT,
-    output: Annotated[
+    path: Annotated[
         Path | None,
         typer.Option(
             "-o",
             "--output",
             metavar="FILE",
-            show_default=False,
             help="Write the winner as a policy that extends the incumbent.",
         ),
     ] = None,
@@ -382,7 +366,6 @@ def tune(
         typer.Option(
             metavar="RATIO",
             min=0,
-            show_default=False,
             help="The most regretted tokens, as a multiple of the incumbent's, such as 0.5.",
         ),
     ] = None,
@@ -398,16 +381,14 @@ def tune(
     ] = 5,
     seed: Annotated[int, typer.Option(help="The same seed gives the same result.")] = 0,
     prices: Prices = "recorded",
-    in_part: Partial = False,
+    in_part: output.Partial = False,
     jobs: Jobs = 1,
     scheduler: Scheduler = None,
     report: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", show_default=False, help="Write a page of HTML with the front as chart."
-        ),
+        typer.Option(metavar="FILE", help="Write a page of HTML with the front as chart."),
     ] = None,
-    as_json: Json = False,
+    as_json: output.Json = False,
 ) -> None:
     """Search the settings of a policy that cost least over recorded sessions.
 
@@ -421,9 +402,9 @@ def tune(
 
     Example: policyctx tune --agent claude-code --policy mine.yaml -o tuned.yaml --jobs 2
     """
-    replay_policy(policy)
+    progress.replay_policy(policy)
     incumbent = Incumbent(policy)
-    _check_output(output, incumbent)
+    _check_output(path, incumbent)
     if report is not None:
         check_writable(report)
     constraints = Constraints(never_dearer=never_dearer, max_regret=max_regret)
@@ -432,44 +413,39 @@ def tune(
     files = recording_files(paths, agent, since, partial=in_part)
     with executor(jobs, scheduler) as workers:
         work = partial(read, by=project_by)
-        so_far = gathered(files, work, workers)
+        so_far = progress.gathered(files, work, workers)
         so_far.calls = sum(one.calls for one in so_far.results)
         if so_far.calls and not so_far.is_interrupted:
             shown = _studied(incumbent, so_far, options, workers, prices=prices)
     # Written first: the terminal may be closed.
-    written = [] if shown is None else list(_written(shown, output, report))
+    written = [] if shown is None else list(_written(shown, path, report))
     if shown is not None and as_json:
         values = outcome_report(so_far) | tuned_report(shown)
-        print_json(values)
+        output.print_json(values)
     elif shown is not None:
-        print_tuned(console(), shown)
-    tell(so_far)
+        print_tuned(output.console(), shown)
+    progress.tell(so_far)
     if shown is None:
         raise typer.Exit(so_far.exit_code)
     for line in written:
-        console(stderr=True).print(line, soft_wrap=True)
+        output.console(stderr=True).print(line)
     if shown.tuned.is_interrupted:
-        console(stderr=True).print("interrupted: the best so far is shown, and not tested")
-        raise typer.Exit(INTERRUPTED)
+        output.console(stderr=True).print("interrupted: the best so far is shown, and not tested")
+        raise typer.Exit(progress.INTERRUPTED)
     raise typer.Exit(so_far.exit_code)
 
 
-def _check_output(output: Path | None, incumbent: Incumbent) -> None:
+def _check_output(path: Path | None, incumbent: Incumbent) -> None:
     """Raise `ReportError` before long work for a file that cannot be written afterwards."""
-    if output is None:
-        return
-    folder = output.absolute().parent
-    if str(output.resolve()) == incumbent.source.path:
-        raise ReportError(str(output), "it is the policy that is tuned")
-    if output.is_dir():
-        raise ReportError(str(output), "it is a folder")
-    if not folder.is_dir():
-        raise ReportError(str(output), f"there is no folder {folder}")
+    if path is not None:
+        if str(path.resolve()) == incumbent.source.path:
+            raise ReportError(str(path), "it is the policy that is tuned")
+        check_target(path)
 
 
 def _studied(
     incumbent: Incumbent,
-    so_far: Progressed[TunedSession],
+    so_far: progress.Progressed[TunedSession],
     options: study.StudyOptions,
     workers: Executor,
     *,
@@ -515,22 +491,22 @@ def _unpriced(known: Priced) -> str:
     return f"no session has prices: there are none for {models}; set model.price in the policy"
 
 
-def _written(shown: ShownStudy, output: Path | None, report: Path | None) -> Iterator[str]:
+def _written(shown: ShownStudy, path: Path | None, report: Path | None) -> Iterator[str]:
     """Write the policy and the page that were asked for, and yield a line on each."""
-    if output is not None:
-        text = policy_file(shown, output)
+    if path is not None:
+        text = policy_file(shown, path)
         if text is None:
             why = "presets are ranked only" if shown.tuned.winner is None else "the incumbent stays"
-            yield f"policy: {output} is not written: {why}"
+            yield f"policy: {path} is not written: {why}"
         else:
-            output.write_text(text, encoding="utf-8")
-            yield f"policy: {output}"
+            path.write_text(text, encoding="utf-8")
+            yield f"policy: {path}"
     if report is not None:
         size = write_page(report, page(tuned_report(shown)))
         yield f"report: {report}, {size:,} bytes"
 
 
-class _Batches(Bar):
+class _Batches(progress.Bar):
     """The batches of settings, by the model calls that are replayed; implements `Progress`."""
 
     def __init__(self, most: int) -> None:

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import typer
 from rich.filesize import decimal
 
-from policyctx.cli.output import Json, console, counted, print_json, table, write_json
+from policyctx.cli.output import Grid, Json, console, print_json, write_json
 from policyctx.cli.store import (
     Root,
     Session,
@@ -25,7 +25,7 @@ from policyctx.cli.store import (
     size,
     verify,
 )
-from policyctx.errors import AmbiguousSessionError, StoreError
+from policyctx.errors import AmbiguousSessionError, StoreError, counted
 from policyctx.policy.loading import load_policy
 from policyctx.resources import open_file
 from policyctx.store.backend import store_root
@@ -43,13 +43,19 @@ def did(verb: str, done: CollectionReport) -> str:
     return f"would {verb}" if done.is_dry_run else f"{verb}{'d' if verb[-1] == 'e' else 'ed'}"
 
 
+def _sums(reports: Sequence[CollectionReport]) -> dict[str, int]:
+    return {
+        "removed": sum(len(done.removed) for done in reports),
+        "packed": sum(len(done.packed) for done in reports),
+        "bytes_before": sum(done.size_before for done in reports),
+        "bytes_after": sum(done.size_after for done in reports),
+    }
+
+
 def collection_summary(reports: Sequence[CollectionReport], *, dry_run: bool) -> str:
     """Return what collections did together, in a line."""
     would = "would remove {} and compress {}" if dry_run else "removed {}, compressed {}"
-    removed = sum(len(done.removed) for done in reports)
-    packed = sum(len(done.packed) for done in reports)
-    before = sum(done.size_before for done in reports)
-    after = sum(done.size_after for done in reports)
+    removed, packed, before, after = _sums(reports).values()
     what = would.format(counted(removed, "content"), f"{packed:,}")
     return f"{what}: {decimal(before)} → {decimal(after)}"
 
@@ -65,15 +71,8 @@ def show_collections(
     reports = [one.report for one in every if one.report is not None]
     failed = [one for one in every if one.report is None]
     if as_json:
-        report = {
-            "dry_run": dry_run,
-            "stores": [_report(one) for one in every],
-            "removed": sum(len(done.removed) for done in reports),
-            "packed": sum(len(done.packed) for done in reports),
-            "bytes_before": sum(done.size_before for done in reports),
-            "bytes_after": sum(done.size_after for done in reports),
-        }
-        print_json(report)
+        stores = [_report(one) for one in every]
+        print_json({"dry_run": dry_run, "stores": stores, **_sums(reports)})
     else:
         rows = [
             _cells(one, one.report, root)
@@ -81,11 +80,11 @@ def show_collections(
             if one.report is not None and (one.report.removed or one.report.packed)
         ]
         if rows:
-            out.print(table(_COLUMNS, rows, numeric=set(_COLUMNS[1:]), whole={"store"}))
+            out.print(Grid(_COLUMNS, rows, numeric=_COLUMNS[1:], whole={"store"}))
         of = f" in {counted(len(every), 'store')}"
         out.print(f"{collection_summary(reports, dry_run=dry_run)}{of}")
         for one in failed:
-            console(stderr=True).print(f"skipped {one.root}: {one.error}", soft_wrap=True)
+            console(stderr=True).print(f"skipped {one.root}: {one.error}")
     if failed:
         raise typer.Exit(1)
 
@@ -120,8 +119,7 @@ def gc(
         int | None, typer.Option(min=0, help="Remove the oldest until so many texts are left.")
     ] = None,
     policy: Annotated[
-        str | None,
-        typer.Option(help="Take `store.retention` and `store.compress` of this policy."),
+        str | None, typer.Option(help="Take `store.retention` and `store.compress` of this policy.")
     ] = None,
     ended: Annotated[
         bool, typer.Option("--ended", help="No session here goes on: no placeholder is live.")
@@ -187,9 +185,9 @@ def gc(
         print_json(collection_report(done))
         return
     for entry, rule in done.removed:
-        out.print(f"{did('remove', done)} {store.root}/{entry.path} ({rule})", soft_wrap=True)
+        out.print(f"{did('remove', done)} {store.root}/{entry.path} ({rule})")
     for entry in done.packed:
-        out.print(f"{did('compress', done)} {store.root}/{entry.path}", soft_wrap=True)
+        out.print(f"{did('compress', done)} {store.root}/{entry.path}")
     out.print(collection_summary([done], dry_run=done.is_dry_run))
 
 
@@ -228,11 +226,11 @@ def rebuild(root: Root, session: Session = None, as_json: Json = False) -> None:
             if as_json:
                 continue
             for path in found:
-                out.print(f"found {store.root}/{path}", soft_wrap=True)
+                out.print(f"found {store.root}/{path}")
             for path in gone:
-                out.print(f"gone {store.root}/{path}", soft_wrap=True)
+                out.print(f"gone {store.root}/{path}")
             of = f" of session {name}" if name else ""
-            out.print(f"the index{of} lists {counted(done.entries, 'content')}", soft_wrap=True)
+            out.print(f"the index{of} lists {counted(done.entries, 'content')}")
     if as_json:
         print_json(report)
 
@@ -323,7 +321,7 @@ def upload(
         print_json([asdict(one) for one in done])
     for one in () if as_json else done:
         left = f", {one.left:,} left: {one.error}" if one.error else ""
-        console().print(f"{counted(one.objects, 'object')} to {one.url}{left}", soft_wrap=True)
+        console().print(f"{counted(one.objects, 'object')} to {one.url}{left}")
     if any(one.error for one in done):
         raise typer.Exit(1)
 
@@ -332,7 +330,7 @@ def _show_number(number: int, done: str, where: Path | str, *, as_json: bool) ->
     if as_json:
         print_json({"contents": number, "to": str(where)})
     else:
-        console().print(f"{counted(number, 'content')} {done} {where}", soft_wrap=True)
+        console().print(f"{counted(number, 'content')} {done} {where}")
 
 
 def restore(
@@ -340,7 +338,7 @@ def restore(
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="Messages or a session, as JSON or JSON lines.")
     ],
-    output: Annotated[
+    path: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="File to write, a new one, in place of stdout."),
     ] = None,
@@ -361,14 +359,14 @@ def restore(
             text = found.lines(opened.read().decode("utf-8"))
     except (ValueError, RecursionError) as error:
         raise StoreError("neither JSON nor JSON lines", path=str(file)) from error
-    if output is None:
+    if path is None:
         write_json(text)
     else:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-        with os.fdopen(os.open(output, flags, 0o600), "wb") as new:
+        with os.fdopen(os.open(path, flags, 0o600), "wb") as new:
             new.write(text.encode("utf-8", "surrogatepass"))
     left = f"; {counted(found.left, 'placeholder')} stay" if found.left else ""
-    console(stderr=True).print(f"{counted(found.restored, 'text')} restored{left}", soft_wrap=True)
+    console(stderr=True).print(f"{counted(found.restored, 'text')} restored{left}")
 
 
 app = typer.Typer(

@@ -12,15 +12,8 @@ from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from policyctx.compaction.restoration import RestoredFile
+from policyctx.definitions import names
 from policyctx.definitions.items import Author, Item, Message
-from policyctx.definitions.names import (
-    READ_TOOL,
-    RESTORED_FIELDS,
-    SEARCH_ARCHIVE,
-    SEARCH_TOOL,
-    SUMMARY_FIELDS,
-    recall_tool,
-)
 from policyctx.errors import MessagesError, SummaryError
 from policyctx.messages.editing import SessionRequest
 from policyctx.messages.json_text import compact_json, json_pieces
@@ -218,13 +211,13 @@ def how_to_search(archive_path: str, read_tool: str) -> str:
     """
     if not archive_path:
         return ""
-    if recall_tool(read_tool) == READ_TOOL:
-        how = f"the tool {read_tool.removesuffix(READ_TOOL)}{SEARCH_TOOL}."
+    if names.recall_tool(read_tool) == names.READ_TOOL:
+        how = f"the tool {read_tool.removesuffix(names.READ_TOOL)}{names.SEARCH_TOOL}."
     else:
         cat = "zstdcat" if archive_path.endswith(".zst") else "cat"
         found = r"'.\{0,200\}WORD.\{0,200\}'"
         how = f"`{cat} {shlex.quote(archive_path)} | grep -o {found}`"
-    return SEARCH_ARCHIVE.format(path=archive_path, how=how)
+    return names.SEARCH_ARCHIVE.format(path=archive_path, how=how)
 
 
 def assembled(
@@ -243,7 +236,7 @@ def assembled(
     `before_assistant` says that an assistant's message follows: the last reply is left out then,
     so that the roles go on taking turns.
     """
-    text = parsed_template(wording.summary, SUMMARY_FIELDS)
+    text = parsed_template(wording.summary, names.SUMMARY_FIELDS)
     search = how_to_search(archive_path, read_tool)
     values = {"summary": summary, "archive_path": archive_path, "how_to_search": search}
     rendered = text.render(values)
@@ -251,7 +244,7 @@ def assembled(
         rendered = f"{rendered}\n\n{summary}"
     found = [WrittenMessage("user", rendered, "compaction_summary")]
     found += _reply(wording.summary_reply)
-    restored = parsed_template(wording.restored, RESTORED_FIELDS)
+    restored = parsed_template(wording.restored, names.RESTORED_FIELDS)
     for file in files:
         rendered = restored.render({"path": file.path, "content": file.content})
         found.append(WrittenMessage("user", rendered, "restored_file", file.path))

@@ -29,11 +29,13 @@ _LEAST = 0.25
 # Letters of a word that are compared, and those that an abbreviation has at least.
 _BEGINNING, _SHORT = 6, 4
 _WORD = re.compile(r"[^\W\d_]\w+")
-_PLURAL = re.compile(r"(?<=[a-z]{3})ie[sd]$")
 _ENDING = re.compile(
     r"(?<=[a-z]{4})(?:ly|ions?|ments?|(?<!s)s)$|(?<=[a-zäöü]{3})(?:ing|ed|es|e|e[nr]s?)$"
 )
-_NUMBER = re.compile(r"(?<![\w./-])\d(?:[\d.,:]*\d)?(?![a-z0-9_/-])")
+# A letter or a digit; a CJK character is a word of its own.
+_LETTER = r"[^\W\u1100-\uffef]"
+_NO_WORD_BEFORE = rf"(?<!{_LETTER})(?<!{_LETTER}\.)"
+_NUMBER = re.compile(r"(?<![a-z0-9_./-])\d(?:[\d.,:]*\d)?(?![a-z0-9_/-])")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])")
 _CLAUSE = re.compile(
     r"[,;] |[，；、]| [-\u2013\u2014] |(?=而是|但)"
@@ -60,8 +62,6 @@ _EXCEPTED = re.compile(r"\b(?:without|unless|except|until|ohne|außer|sans|sauf)
 _ONLY_IF = re.compile(r"\b(?:only|nur) (?:after|if|mit|nach|on|once|when|with|wenn)\b")
 _SIGNS = re.compile(r"[。，：；！？、\uff08\uff09“”「」]")
 _LEAD = re.compile(r"\s*#+ |.*[:：]\s*(?:\*\*)?$")
-# The end of a line that a program has broken in the middle of a sentence.
-_WRAPPED = re.compile(r"(?<=[^\s.!?:;])\n(?=[a-zäöü][^).])")
 _ITEM = re.compile(r"^\s*(?:[-*+•]|\d+[.)])\s+")
 
 _ONES, _TENS = range(2, 13), range(20, 101, 10)
@@ -114,7 +114,7 @@ def stems_of(text: str) -> frozenset[str]:
 
 
 def _stem(word: str) -> str:
-    return _ENDING.sub("", _PLURAL.sub("y", word))[:_BEGINNING]
+    return _ENDING.sub("", word)[:_BEGINNING]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +125,8 @@ class _Clause:
     """Whether it says that something must not be."""
     allows: bool
     """Whether it lifts an order, or allows something."""
+    binds: bool
+    """Whether it orders or forbids; the others give a reason or an example."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,31 +170,31 @@ class Statement:
             return order.text in self.text
         # What is to be done instead of what is forbidden belongs to the order.
         has_rest = not order._ordered or _common(self.words, order._ordered) > 0
-        has_words = has_rest and _is_same(self.words, order.words)
+        binding = frozenset(word for one in order.clauses if one.binds for word in one.words)
+        is_on_it = _is_same(self.words, order.words) or _is_same(self.words, binding)
+        has_words = has_rest and is_on_it
         if not has_words or not order.numbers <= self.numbers:
             return False
         if order.numbers and (order.is_limit or _AT_LEAST.search(order.text)):
             return not self._lifts(order)
         forbidden = order._forbidden
         if forbidden or order.asks:
-            return (order._is_conditional and self.asks) or self._holds(forbidden or order.words)
+            is_conditional = order.asks or _EXCEPTED.search(order.text) is not None
+            return (is_conditional and self.asks) or self._holds(forbidden or order.words)
         if _ONLY.search(order.text) and _ONLY.search(self.text):
             return not cues_of().lifts.found_in(self.text)
-        lost = self._forbidden - self._ordered
         lifted = any(one.allows and order.words & one.words for one in self.clauses)
-        is_turned = len(order.words & lost) * 2 >= len(order.words & self.words)
+        is_turned = len(order.words & self._forbidden) * 2 >= len(order.words & self.words)
         return not (is_turned or lifted)
 
     def _lifts(self, order: Statement) -> bool:
         """Return whether it allows what is beyond a limit."""
         if _AT_LEAST.search(order.text):
             return _LESS.search(self.text) is not None and not self._forbidden
+        if any(one.allows and _EXCEEDS.search(one.text) for one in self.clauses):
+            return True
         lifts = _EXCEEDS.search(self.text) or any(one.allows for one in self.clauses)
         return not self.is_limit and bool(lifts)
-
-    @property
-    def _is_conditional(self) -> bool:
-        return self.asks or _EXCEPTED.search(self.text) is not None
 
     def _holds(self, forbidden: frozenset[str]) -> bool:
         """Return whether a clause forbids this."""
@@ -217,7 +219,8 @@ def _clause(text: str) -> _Clause:
         # Without being asked.
         permitted = True
     forbids = strong or (weak and not permitted)
-    return _Clause(text, stems_of(text), forbids, lifted or (permitted and not strong))
+    binds = forbids or cues.standing.found_outside(cues.remarks, text)
+    return _Clause(text, stems_of(text), forbids, lifted or (permitted and not strong), binds)
 
 
 def _common(have: frozenset[str], wanted: frozenset[str]) -> int:
@@ -239,13 +242,14 @@ def _beginnings(words: frozenset[str]) -> frozenset[str]:
 def _is_same(have: frozenset[str], wanted: frozenset[str]) -> bool:
     """Return whether words are on what is wanted, and on little else."""
     common = _common(have, wanted)
-    return common >= _ENOUGH * len(wanted) or 2 * common >= _ALIKE * (len(have) + len(wanted))
+    is_most = common >= _ENOUGH * len(wanted)
+    return common > 0 and (is_most or 2 * common >= _ALIKE * (len(have) + len(wanted)))
 
 
 def sentences_in(text: str) -> Iterator[str]:
     """Yield the sentences of a text; an entry of a list comes with its lead if that forbids it."""
     cues, lead = cues_of(), ""
-    for line in _WRAPPED.sub(" ", text).split("\n"):
+    for line in text.split("\n"):
         if not line.strip():
             continue
         is_item = _ITEM.match(line) is not None
@@ -276,7 +280,7 @@ class Said:
     def has(self, value: str) -> bool:
         """Return whether the text has a value to the letter, in any case and without Markdown."""
         escaped = re.escape(plain(value))
-        return re.search(rf"(?<![\w.]){escaped}(?!\w)", self._folded) is not None
+        return re.search(rf"{_NO_WORD_BEFORE}{escaped}(?!{_LETTER})", self._folded) is not None
 
     def says(self, text: str) -> bool:
         """Return whether it says all that a text orders, each in one sentence."""

@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import accumulate, takewhile
+from itertools import accumulate
 
 from policyctx.compaction.assembly import History
 from policyctx.compaction.comparison import Said, forbidden_in
@@ -101,15 +101,13 @@ def quoted(one: Quote) -> HistoryPoint | None:
     if _COMMAND.fullmatch(text):
         return None
     cues = cues_of()
-    values = tuple(value for value in dict.fromkeys(values_in(text)) if _is_exact(value))
+    # A spelled number, such as 五, is compared as a number.
+    found = [v for v in dict.fromkeys(values_in(text)) if v.isdecimal() or not v.isnumeric()]
+    values = tuple(v for v in found if len(v.split()) <= _WORDS_OF_VALUE and v[:1] != "[")
     if cues.standing.found_outside(cues.remarks, text):
         return HistoryPoint(PointKind.ORDER, text, one.message, values, forbidden_in(text))
     values = (*filter(_TELLING.fullmatch, values), *_MEASURED.findall(text))
     return HistoryPoint(PointKind.VALUE, text, one.message, values) if values else None
-
-
-def _is_exact(value: str) -> bool:
-    return len(value.split()) <= _WORDS_OF_VALUE and not value.startswith("[")
 
 
 def _tasks(said: Iterable[Quote]) -> Iterator[HistoryPoint]:
@@ -185,7 +183,7 @@ _MISSING = (
 def before_compaction(points: Sequence[HistoryPoint]) -> str:
     """Return what is to be added to the instructions of a host's summary; empty for nothing."""
     said = [point for point in points if point.kind in {PointKind.ORDER, PointKind.VALUE}]
-    lines = _fitting(said, _line, _BEFORE - len(_FOR_SUMMARY))
+    lines = _lines(said, _line, _BEFORE - len(_FOR_SUMMARY))
     return "\n".join([_FOR_SUMMARY, *lines]) if lines else ""
 
 
@@ -194,7 +192,7 @@ def after_compaction(points: Sequence[HistoryPoint], newest: str, transcript: st
     last = [f"The user's newest message: {shortened(newest, _LONGEST)}"] if newest else []
     where = [f"The whole conversation is in {transcript}"]
     room = _RIGHT_AFTER - sum(len(line) + 1 for line in (_REMINDER, *last, *where))
-    lines = _fitting([point for point in points if point.forbids], _line, room)
+    lines = _lines([point for point in points if point.forbids], _line, room)
     return "\n".join([*([_REMINDER, *lines] if lines else []), *last, *where])
 
 
@@ -209,10 +207,8 @@ def carried(
     missing = [point for point in points if given.lacks(point)]
     files = [point for point in missing if point.kind is PointKind.FILE]
     left_out = {*files[: max(0, len(files) - settings.files)]}
-    ranked = _ranked([point for point in missing if point not in left_out])
-    tokens = accumulate(count(f"{_line(point)}\n") for point in ranked)
-    taken = {one for one, sum_ in zip(ranked, tokens, strict=True) if sum_ <= settings.max_tokens}
-    return [point for point in missing if point in taken]
+    wanted = [point for point in missing if point not in left_out]
+    return _fitting(wanted, lambda point: count(f"{_line(point)}\n"), settings.max_tokens)
 
 
 def delivery(
@@ -221,7 +217,7 @@ def delivery(
     """Return the text that delivers points, each with its place; empty for none."""
     where = f"The whole conversation is in {transcript}"
     room = _MOST - len(_MISSING) - len(where) - 2
-    lines = _fitting(points, lambda point: f"{_line(point)} [{place(point)}]", room)
+    lines = _lines(points, lambda point: f"{_line(point)} [{place(point)}]", room)
     return "\n".join([_MISSING, *lines, where]) if lines else ""
 
 
@@ -230,18 +226,23 @@ def _line(point: HistoryPoint) -> str:
     return f"- {point.kind}: {shortened(point.text, _LONGEST)}{state}"
 
 
-def _ranked(points: Sequence[HistoryPoint]) -> list[HistoryPoint]:
-    """Return the points, what is kept longest first."""
-    newest = sorted(points, key=lambda point: point.message, reverse=True)
-    return sorted(newest, key=lambda point: 0 if point.forbids else _RANK[point.kind])
+def _rank(point: HistoryPoint) -> tuple[int, int]:
+    """Return what sorts points so that what is kept longest comes first."""
+    return 0 if point.forbids else _RANK[point.kind], -point.message
 
 
 def _fitting(
+    points: Sequence[HistoryPoint], size: Callable[[HistoryPoint], int], room: int
+) -> list[HistoryPoint]:
+    """Return as many points as there is room for, in their order."""
+    ranked = sorted(points, key=_rank)
+    sums = zip(ranked, accumulate(map(size, ranked)), strict=True)
+    taken = {point for point, sum_ in sums if sum_ <= room}
+    return [point for point in points if point in taken]
+
+
+def _lines(
     points: Sequence[HistoryPoint], line: Callable[[HistoryPoint], str], room: int
 ) -> list[str]:
-    """Return the lines of as many points as the characters have room for, in their order."""
-    ranked = _ranked(points)
-    sizes = accumulate(len(line(point)) + 1 for point in ranked)
-    count = sum(1 for _ in takewhile(lambda size: size <= room, sizes))
-    taken = {*ranked[:count]}
-    return list(dict.fromkeys(line(point) for point in points if point in taken))
+    fitting = _fitting(points, lambda point: len(line(point)) + 1, room)
+    return list(dict.fromkeys(map(line, fitting)))

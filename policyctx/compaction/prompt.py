@@ -331,7 +331,6 @@ def _headings(line: str) -> Iterator[str]:
 
 
 def _plain(heading: str) -> str:
-    """Return a heading's words alone."""
     return " ".join(word for word in _WORD.findall(heading.casefold()) if word != "and")
 
 

@@ -173,18 +173,13 @@ def _file_content(resolved: str, most_bytes: int) -> bytes:
     with open(os.open(resolved, _READING), "rb") as file:  # noqa: PTH123 - a descriptor
         opened = os.fstat(file.fileno())
         _check_regular(resolved, opened)
-        if not _is_at(resolved, opened):
+        is_at_path = os.path.samestat(os.lstat(resolved), opened)
+        if not is_at_path or os.path.realpath(resolved) != resolved:
             raise UnrestorableFileError(resolved, _REPLACED)
         raw = b"" if opened.st_size > most_bytes else file.read(most_bytes + 1)
-    if max(opened.st_size, len(raw)) > most_bytes:
-        size = max(opened.st_size, len(raw))
+    if (size := max(opened.st_size, len(raw))) > most_bytes:
         raise UnrestorableFileError(resolved, f"it is too large, {size} bytes")
     return raw
-
-
-def _is_at(resolved: str, opened: os.stat_result) -> bool:
-    """Is what was opened the file at this very path, with no link on the way."""
-    return os.path.realpath(resolved) == resolved and os.path.samestat(os.lstat(resolved), opened)
 
 
 def _check_regular(resolved: str, found: os.stat_result) -> None:
@@ -334,7 +329,6 @@ def _content(resolved: str, most_bytes: int, reader: FileReader) -> str:
 
 
 def _why(error: Exception) -> str:
-    """Say why a reader gave no file."""
     if isinstance(error, UnrestorableFileError):
         return error.why
     if isinstance(error, OSError):
@@ -355,9 +349,7 @@ class _Filling:
     def __init__(self, settings: Restore, reader: FileReader, counter: TokenCounter) -> None:
         self.files: list[RestoredFile] = []
         self.warnings: list[str] = []
-        self._settings = settings
-        self._reader = reader
-        self._counter = counter
+        self._settings, self._reader, self._counter = settings, reader, counter
         self._tokens = 0
         self._stopped = False
 
@@ -402,7 +394,6 @@ class _Filling:
         return file
 
     def _windowed(self, access: FileAccess, content: str) -> RestoredFile:
-        """Return the lines of a large file that were seen last."""
         limit = self._settings.max_tokens_per_file
         shown = windows(content, access.seen, limit, self._counter)
         if not shown.text:

@@ -117,49 +117,42 @@ def summarizer_for(by: str, client: object = None) -> Summarizer:
     raise UnknownSummarizerError(by, known, nearest(by, known))
 
 
-def asked(summarizer: Summarizer, request: SummaryRequest, timeout: float | None = None) -> str:
+def asked(summarizer: Summarizer, request: SummaryRequest) -> str:
     """Return the summary from one try, made in a thread of its own.
 
-    `timeout` is in seconds, by default the request's. A summarizer that has not answered by then is
-    left behind. Raises `SummaryError` for that, for whatever the summarizer raises, and for an
-    answer that is not text, blank, or, unless the policy has `check: false`, more than four times
-    as long as was asked for.
+    A summarizer that has not answered within `request.seconds` is left behind. Raises
+    `SummaryError` for that, for whatever the summarizer raises, and for an answer that is not text,
+    blank, or, unless the policy has `check: false`, more than four times as long as was asked for.
     """
-    seconds = _seconds(request, timeout)
 
     def called() -> object:
         answer: object = summarizer.summarize(request)
-        return _in_own_loop(answer, seconds) if inspect.isawaitable(answer) else answer
+        return _in_own_loop(answer, request.seconds) if inspect.isawaitable(answer) else answer
 
     try:
-        outcome = started(called).result(seconds)
+        outcome = started(called).result(request.seconds)
     except TimeoutError:
-        raise _too_slow(seconds) from None
+        raise _too_slow(request.seconds) from None
     return _checked(outcome.answer(), request)
 
 
-async def asked_async(
-    summarizer: Summarizer,
-    request: SummaryRequest,
-    timeout: float | None = None,  # noqa: ASYNC109 - the policy's
-) -> str:
+async def asked_async(summarizer: Summarizer, request: SummaryRequest) -> str:
     """Return the summary from one try, as `asked` does.
 
     What is asynchronous is awaited here, and cancelled when it is too slow; all else has a thread.
     Nobody waits for what does not obey.
     """
-    seconds = _seconds(request, timeout)
     summarize = getattr(summarizer, "summarize_async", summarizer.summarize)
     asking = asyncio.ensure_future(_awaited(summarize, request))
     try:
-        await asyncio.wait([asking], timeout=seconds)
+        await asyncio.wait([asking], timeout=request.seconds)
     finally:
         if not asking.done():
             asking.add_done_callback(_forgotten)
             asking.cancel()
     if not asking.done():
         await asyncio.sleep(0)  # it gets the cancellation before the next attempt
-        raise _too_slow(seconds)
+        raise _too_slow(request.seconds)
     try:
         answer = asking.result()
     except Exception as error:  # noqa: BLE001 - raised again as what it is for
@@ -301,7 +294,3 @@ def _chained(error: BaseException) -> BaseException | None:
 
 def _too_slow(seconds: float) -> SummaryError:
     return SummaryError(f"there was no answer within {round(seconds, 2):g} s")
-
-
-def _seconds(request: SummaryRequest, timeout: float | None) -> float:
-    return request.seconds if timeout is None else timeout

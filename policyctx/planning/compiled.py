@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 from policyctx.definitions.items import BUILT_IN_TYPES, Author, Item
 from policyctx.definitions.names import READ_TOOL, recall_tool
@@ -69,6 +69,20 @@ class Treatment:
     """Whether nothing is left of such an input."""
 
 
+_K = TypeVar("_K")
+_V = TypeVar("_V")
+_MOST_LOOKED_UP = 1 << 14
+
+
+class _ByTool(dict[_K, _V]):
+    """What was looked up by the names of tools; emptied when full, as clients may invent names."""
+
+    def __setitem__(self, key: _K, value: _V) -> None:
+        if len(self) >= _MOST_LOOKED_UP:
+            self.clear()
+        super().__setitem__(key, value)
+
+
 class OffloadPolicy:
     """A policy compiled for planning; its only state is the rules already looked up.
 
@@ -100,9 +114,9 @@ class OffloadPolicy:
             moment: tuple(step for step in policy.steps if step.on == moment)
             for moment in ("arrival", "model_call", "overflow")
         }
-        self._own_types: dict[tuple[str, str | None], list[tuple[str, Match]]] = {}
-        self._treatments: dict[tuple[str, str, str | None], Treatment | None] = {}
-        self._naming: dict[tuple[str | None, bool], tuple[tuple[str, Wording], ...]] = {}
+        self._own_types = _ByTool[tuple[str, str | None], list[tuple[str, Match]]]()
+        self._treatments = _ByTool[tuple[str, str, str | None], Treatment | None]()
+        self._naming = _ByTool[tuple[str | None, bool], tuple[tuple[str, Wording], ...]]()
 
     @classmethod
     def load(
@@ -416,8 +430,8 @@ class OffloadPolicy:
                     key = name if has_type else "", left.shown.text
                     if left.names_file:
                         found.setdefault(key, (name, left))
-        self._naming[tool, of_calls] = tuple(found.values())
-        return self._naming[tool, of_calls]
+        self._naming[tool, of_calls] = named = tuple(found.values())
+        return named
 
     def _looked_up(self, step: Step, item_type: str, tool: str | None) -> Treatment | None:
         select, inputs = step.select, step.select.with_input

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice, repeat
 from operator import itemgetter
 
@@ -32,10 +32,10 @@ class _Alike:
 class _Claims:
     """The items that left one text, and that no placeholder in the list stands for yet."""
 
-    __slots__ = "dropped", "seen", "standing"
+    __slots__ = "seen", "waiting"
 
     def __init__(self) -> None:
-        self.standing, self.dropped = deque[ItemKey](), deque[ItemKey]()
+        self.waiting = deque[ItemKey]()
         self.seen = 0
         """The number of the ledger's entries of this text that were looked at."""
 
@@ -90,12 +90,11 @@ class Identities:
 
     def _look_at(self, new: range) -> None:
         rendered = [self._ledger.rendered(self._items[i]) for i in new]
-        alike = Counter(_place_of(found) for found in rendered if len(found) > 1)
-        if alike:
+        if any(len(found) > 1 for found in rendered):
             self._count_whole(new.stop)
         for i, found in zip(new, rendered, strict=True):
             item = self._items[i]
-            entry = self._next_of(found, alike) if found else None
+            entry = self._next_of(found) if found else None
             if entry is not None:
                 self._replaced[i] = entry
             elif self._ledger.may_be_rewritten(item):
@@ -162,12 +161,6 @@ class Identities:
         counts = self._count_alike(position, len(self._items)).counts
         return counts.get(found, 1) + len(gone)
 
-    def behind(self, position: int) -> str:
-        """Return the hash of the item before this one, empty without any; none is in a result."""
-        before = (i for i in range(position - 1, -1, -1) if self._items[i].inside is None)
-        nearest = next(before, None)
-        return "" if nearest is None else self._hash(nearest)
-
     def _count_whole(self, end: int) -> None:
         """Count the decided items that stand whole before this position.
 
@@ -180,28 +173,21 @@ class Identities:
                 self._whole[item.kind, item.tool_use_id, content_hash(item.identity)] += 1
         self._whole_up_to = end
 
-    def _next_of(
-        self, found: dict[ItemKey, LedgerEntry], alike: Mapping[RenderedKey, int]
-    ) -> LedgerEntry | None:
+    def _next_of(self, found: dict[ItemKey, LedgerEntry]) -> LedgerEntry | None:
         """Return the first of equal placeholders that is not in the list yet, else the last.
 
-        Those that still stand come before those of items that were dropped later, unless so many
-        are `alike` in what is read that all are there. A rewritten text is a tool's own, so one
-        more of it is another result: None.
+        A rewritten text is a tool's own, so one more of it is another result: None.
         """
-        place = _place_of(found)
+        place = next(iter(found.values())).place
         if (claims := self._claims.get(place)) is None:
             claims = self._claims[place] = _Claims()
         if claims.seen < len(found):
             keys = islice(found, claims.seen, None)
-            here = [key for key in keys if not self._is_gone(key) and not self._stands_whole(key)]
-            is_all = alike.get(place, 1) >= len(claims.standing) + len(claims.dropped) + len(here)
-            for key in here:
-                later = self._ledger.is_dropped(key) and not is_all
-                (claims.dropped if later else claims.standing).append(key)
+            here = (key for key in keys if not self._is_gone(key) and not self._stands_whole(key))
+            claims.waiting.extend(here)
             claims.seen = len(found)
-        if waiting := claims.standing or claims.dropped:
-            return found[waiting.popleft()]
+        if claims.waiting:
+            return found[claims.waiting.popleft()]
         last = next(reversed(found.values()))
         return last if last.rewritten is None else None
 
@@ -252,10 +238,6 @@ class Identities:
                 replaced.key.sha256 if replaced else content_hash(self._items[position].identity)
             )
         return found
-
-
-def _place_of(found: Mapping[ItemKey, LedgerEntry]) -> RenderedKey:
-    return next(iter(found.values())).place
 
 
 def _times(text: str, result: Item) -> int:

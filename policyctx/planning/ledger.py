@@ -62,7 +62,6 @@ DECISION = fields_of(
         "tokens?": "whole number or nothing",
         "rewritten?": "text or nothing",
         "saved?": "text or nothing",
-        "behind?": "text",
         "call_id?": "text",
     }
 )
@@ -134,8 +133,6 @@ class LedgerEntry(NamedTuple):
     decision; it only identifies the result by that text."""
     saved: str | None = None
     """The SHA-256 of the text in its file, where the key has another: of a result with media."""
-    behind: str | None = None
-    """Of a dropped item: the SHA-256 of the item before it in the list then, empty without any."""
     call_id: str | None = None
     """Of a result: the id of its call, where it names that by a second id."""
 
@@ -264,6 +261,8 @@ class Ledger:
         """The items that were ever dropped, numbered in the order in which that happened first."""
         self.dropped_calls: set[str] = set()
         """The ids of the calls that were ever dropped."""
+        self.drops_alike = False
+        """Whether an item was dropped that others may be equal to."""
         self._endings: set[str] = set()
         """The endings of the files' names, which are cheaper to look for than the names."""
         self._has_odd_names = False
@@ -289,6 +288,8 @@ class Ledger:
                 self.before_drop[key] = earlier
             if entry.action.leaves_nothing:
                 self.drops.setdefault(key, len(self.drops))
+                was_left = earlier is not None and earlier.placeholder is not None
+                self.drops_alike |= call is None or entry.alike > 1 or was_left
                 if kind == "tool_call":
                     self.dropped_calls.update(filter(None, (call, entry.call_id)))
             self._lengths.add((kind, call, entry.chars))

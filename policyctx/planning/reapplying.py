@@ -16,7 +16,7 @@ from policyctx.messages.shapes.shape import SYSTEM_ROLES, call_key, call_keys
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.decisions import Decision, Reason
 from policyctx.planning.identities import Identities
-from policyctx.planning.ledger import ItemKey, Ledger, LedgerEntry, Mark
+from policyctx.planning.ledger import ItemKey, Ledger, Mark
 
 _NEWEST = "no newer message of the user is in this list"
 _NO_CALL = "its result would have no call"
@@ -280,12 +280,8 @@ def taken_out(
     """Return the keys of the dropped items that are missing from an unknown list.
 
     A dropped item is missing when the list has fewer equal ones than the list that it was dropped
-    from. Where it has as many, they may have been said since. A call or result with an id was not;
-    words were when something that was dropped later is missing, and more is missing than is there,
-    unless the list ends before all that is missing; see `_ends_early`. What was `summarised` is in
-    no list and tells nothing. Neither does what was dropped on arrival: it may be missing in the
-    caller's own list too. Nor do words that began a list without its beginning,
-    if this list begins with words that began one: they may be equal ones that it has.
+    from. What was `summarised` is in no list. Words that were said again count as those that were
+    dropped: a list that a session has seen is told by its record, see `SeenList`.
     """
     decided = (ledger.entries[key] for key in ledger.drops if key not in summarised)
     dropped = [entry for entry in decided if entry.action.leaves_nothing]
@@ -297,38 +293,7 @@ def taken_out(
     known = (i for i, item in enumerate(items) if ledger.may_know(item) or ledger.rendered(item))
     present = Counter(key[:3] for key in summarised)
     present.update(identities.key(i)[:3] for i in known)
-    missing = {e.key: e for e in dropped if present[e.key[:3]] < e.alike}
-    on_arrival = {step.name for step in policy.steps("arrival")}
-    first = identities.key(0)[:3] if items else ()
-    is_whole = any(e.key == (*first, 0) and e.behind == "" for e in dropped)
-    telling = [
-        entry
-        for entry in missing.values()
-        if entry.step not in on_arrival and not (is_whole and _was_cut_off(entry))
-    ]
-    said_since: list[LedgerEntry] = []
-    unsure: list[LedgerEntry] = []
-    for entry in dropped:
-        if entry.key in missing:
-            if entry in telling:
-                said_since += unsure
-                unsure.clear()
-        elif entry.key.tool_use_id is None:
-            unsure.append(entry)
-        else:
-            break
-    found = frozenset(missing)
-    if not said_since or len(said_since) > len(telling):
-        return found
-    keys = [identities.key(i) for i, item in enumerate(items) if item.inside is None]
-    if _ends_early(keys, ledger, telling, said_since):
-        return found
-    return found.union(entry.key for entry in said_since)
-
-
-def _was_cut_off(entry: LedgerEntry) -> bool:
-    """Return whether words began a list without its beginning, where equal ones had been before."""
-    return entry.behind == "" and entry.key.tool_use_id is None and entry.key.occurrence > 0
+    return frozenset(e.key for e in dropped if present[e.key[:3]] < e.alike)
 
 
 def identified(
@@ -343,42 +308,3 @@ def identified(
     as_json = policy.store.blocks == "json"
     items = [ledger.as_decided(item, as_json=as_json) for item in reading.items]
     return reading, Identities(items, ledger, gone)
-
-
-def _ends_early(
-    keys: Sequence[ItemKey],
-    ledger: Ledger,
-    missing: Collection[LedgerEntry],
-    there: Collection[LedgerEntry],
-) -> bool:
-    """Return whether a list ends before the `missing` items, and has the others from the start.
-
-    What is missing was behind an item that the list lacks too, or ends with; items behind that one
-    that had been dropped before do not count. A call or a result that was first stood in a list
-    without its beginning. What is `there` stands where it stood, without what was dropped between.
-    """
-    at = {key: position for position, key in enumerate(keys)}
-    last = {key.sha256: position for key, position in at.items()}
-    for entry in missing:
-        was_first = entry.behind == "" and entry.key.tool_use_id is None
-        if entry.behind is None or was_first:
-            return False
-        drop = ledger.drops[entry.key]
-        since = (keys[i] for i in range(last.get(entry.behind, len(keys)) + 1, len(keys)))
-        if not all(ledger.is_dropped(key) and ledger.drops[key] < drop for key in since):
-            return False
-    return all(e.key in at and _is_behind(e, keys, at[e.key], ledger) for e in there)
-
-
-def _is_behind(entry: LedgerEntry, keys: Sequence[ItemKey], position: int, ledger: Ledger) -> bool:
-    """Return whether a dropped item at this position may follow the one that it followed then.
-
-    Others may be between that were dropped, and the list may begin behind that one.
-    """
-    for i in range(position - 1, -1, -1):
-        key = keys[i]
-        if key.sha256 == entry.behind:
-            return True
-        if not ledger.is_dropped(key):
-            return False
-    return True

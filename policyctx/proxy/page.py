@@ -14,14 +14,14 @@ from importlib import resources
 from typing import Any
 from urllib.parse import parse_qs, quote
 
-from policyctx.errors import CorruptContentError, StoreError, visible
+from policyctx.errors import CorruptContentError, StoreError, counted, visible
 from policyctx.pricing.rows import prices_source
 from policyctx.proxy.conversations import ProxyConversation
 from policyctx.proxy.history import Decided, decisions_of, saved_records, saved_sessions
 from policyctx.proxy.metrics import Counts, metrics
 from policyctx.proxy.turning import Turning
 from policyctx.store.opening import stores_in
-from policyctx.turns.memory import Memory, counted
+from policyctx.turns.memory import Memory
 from policyctx.turns.money import Spent
 
 SECURITY = (

@@ -9,10 +9,10 @@ from statistics import median
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from policyctx.definitions.actions import Action
+from policyctx.errors import counted
 from policyctx.replay.running import SUMMARISE_ONLY
 from policyctx.replay.simulated import Regret, SimulatedSession
 from policyctx.replay.summing import Figures, Net, contradicting
-from policyctx.turns.memory import counted
 
 About: TypeAlias = Literal[
     "contradiction", "breakpoints", "baseline", "dearer", "regret", "window", "untouched"

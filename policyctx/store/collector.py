@@ -231,7 +231,6 @@ def _is_one_of(rests: Collection[str], entry: IndexEntry) -> bool:
 
 
 def _removal(entry: IndexEntry, now: float, why: str) -> dict[str, JSON]:
-    """Return the line that records a removal."""
     line: dict[str, JSON] = {"path": entry.path, "time": now, "why": why, "sha256": entry.sha256}
     return line if entry.format == "text" else {**line, "format": entry.format}
 
@@ -370,13 +369,9 @@ class Collector:
             if isinstance(one := line.get("removed"), dict) and "sha256" in one
         }
         for one in self._states:
-            for path in removed.keys() & {entry.path for entry in one.index}:
+            used = live_paths(one.index, ended=False).union(entry.path for entry in one.index)
+            for path in removed.keys() & used.union(*one.living(self._backend).values()):
                 del removed[path]
-            for path in removed.keys() & live_paths(one.index, ended=False):
-                del removed[path]
-            for paths in one.living(self._backend).values():
-                for path in removed.keys() & paths:
-                    del removed[path]
         return [dict(one) for path, one in removed.items() if self._is_cut_off(path, one)]
 
     def _is_cut_off(self, path: str, removal: Mapping[str, JSON]) -> bool:

@@ -200,9 +200,7 @@ class WriterStore:
         loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
         self.root = absolute_root(root)
-        self._writer = writer
-        self._on_conflict = on_conflict
-        self._loop = loop
+        self._writer, self._on_conflict, self._loop = writer, on_conflict, loop
         self._hashes: dict[str, str] = {}
         """Of the text that was written last under each path."""
 

@@ -13,7 +13,7 @@ from math import log
 from typing import NamedTuple, Protocol
 
 from policyctx.definitions.names import READ_TOOL, SEARCH_TOOL
-from policyctx.errors import CorruptContentError, StoreError, nearest
+from policyctx.errors import CorruptContentError, StoreError, counted, nearest
 from policyctx.store.filesystem import ContextFileSystem
 from policyctx.store.index import IndexEntry
 from policyctx.store.read import FoundLine
@@ -72,7 +72,8 @@ def read_offloaded(
         name, text = _found(store, path, before)
     except (StoreError, CorruptContentError) as error:
         return _error(str(error))
-    return _page(_shown(name, before), text, first, min(count, MOST_LINES), start)
+    shown = name if name.startswith("/") else before + name
+    return _page(shown, text, first, min(count, MOST_LINES), start)
 
 
 def search_offloaded(
@@ -104,7 +105,7 @@ def _page(name: str, text: str, first: int, count: int, start: int) -> Answer:
     begin = _line_start(text, first)
     if begin is None or (begin == len(text) and first > 1):
         lines = text.count("\n") + (text[-1:] not in {"", "\n"})
-        return _error(f"{name} has {_counted(lines, 'line')}; offset {first:,} is after the last")
+        return _error(f"{name} has {counted(lines, 'line')}; offset {first:,} is after the last")
     if not text:
         return Answer(f"[{name} is empty]")
     line_end = text.find("\n", begin)
@@ -125,7 +126,7 @@ def _page(name: str, text: str, first: int, count: int, start: int) -> Answer:
     else:
         more = f"offset={last + 1}"
         what = f"lines {first:,} to {last:,} of {name}"
-    note = f"{what}; {_counted(left, 'character')} follow: {READ_TOOL}(path={name!r}, {more})"
+    note = f"{what}; {counted(left, 'character')} follow: {READ_TOOL}(path={name!r}, {more})"
     return Answer(_noted(shown, note))
 
 
@@ -168,11 +169,6 @@ def _found(store: ReadableStore, path: str, before: str) -> tuple[str, str]:
     return entry.path, store.read(entry.path)
 
 
-def _shown(path: str, before: str) -> str:
-    """Return a path below the root of a store as it is shown."""
-    return path if path.startswith("/") else before + path
-
-
 def _unknown(store: ContextFileSystem, path: str, before: str) -> str:
     wanted = before + path
     shown = wanted if len(wanted) <= _SHOWN_CHARS else f"{wanted[:_SHOWN_CHARS]}…"
@@ -181,7 +177,8 @@ def _unknown(store: ContextFileSystem, path: str, before: str) -> str:
         return f"no offloaded content {shown!r}: nothing is offloaded yet"
     file = path.rpartition("/")[2]
     known = store.find(file.rpartition(".")[0] or file)  # the id of an item, with an ending
-    near = known.path if known else _nearest(_below(store, path), entries[-_MOST_NAMES:])
+    below = path.removeprefix(f"{store.root}/")
+    near = known.path if known else _nearest(below, entries[-_MOST_NAMES:])
     is_there = near is not None and _is_readable(store, near)
     likely = f"did you mean {before + (near or '')!r}? " if is_there else ""
     return f"no offloaded content {shown!r}; {likely}{SEARCH_TOOL} finds contents by their text"
@@ -200,12 +197,7 @@ def root_of(store: ReadableStore) -> str:
     return f"{store.root}/" if isinstance(store, ContextFileSystem) else ""
 
 
-def _below(store: ContextFileSystem, path: str) -> str:
-    return path.removeprefix(f"{store.root}/")
-
-
 def _nearest(path: str, entries: tuple[IndexEntry, ...]) -> str | None:
-    """Return the path of the entry whose path, name or id is nearest."""
     paths: dict[str, str] = {}
     for entry in entries:
         file = entry.path.rpartition("/")[2]
@@ -237,7 +229,7 @@ def _matches(query: str, found: Sequence[FoundLine], before: str) -> Answer:
 
 
 def _with_more(shown: list[str]) -> Answer:
-    note = f"there are more than {_counted(len(shown), 'match')}; look for a longer text"
+    note = f"there are more than {counted(len(shown), 'match')}; look for a longer text"
     return Answer(_noted(_joined(shown), note.replace("matchs", "matches")))
 
 
@@ -267,10 +259,6 @@ def _number(value: object) -> int | None:
         return int(number) if number == int(number) else None
     except (ValueError, OverflowError):
         return None
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 # The usual parameters of BM25: how soon more matches count less, and how much the length counts.

@@ -290,11 +290,6 @@ def text_of(raw: bytes, form: Format) -> str:
     return opened_envelope(raw)[0] if form == "envelope" else decoded(raw)
 
 
-def origin_in(raw: bytes, form: Format) -> Origin | None:
-    """Return the origin that a file itself contains."""
-    return opened_envelope(raw)[1] if form == "envelope" else None
-
-
 @dataclass(frozen=True, slots=True)
 class Prepared:
     """A content that is ready to be written: its bytes, hash and counts."""

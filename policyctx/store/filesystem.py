@@ -28,7 +28,7 @@ from policyctx.store.content import Content, Origin, Saved
 from policyctx.store.files import Format
 from policyctx.store.index import Index, IndexEntry
 from policyctx.store.journal import JOURNAL, Event, StateFolder, events, session_ids, state_folders
-from policyctx.store.local.backend import LocalBackend
+from policyctx.store.local.backend import LocalBackend, release_kept
 from policyctx.store.read import (
     ContentReader,
     FoundLine,
@@ -117,8 +117,7 @@ class ContextFileSystem:
         self._remote: RemoteBackend | None = None
         self._mode = int(mode, 8)
         self._flushes = sync == "always"
-        self._clock = clock
-        self._session = session
+        self._clock, self._session = clock, session
         place = StateFolder.of_session(session, format)
         self._state = _state_at(self.root, place) if state == "kept" else None
         rules = SaveRules(
@@ -469,7 +468,7 @@ class ContextFileSystem:
                 self._remote.close()
             for folder in (self.root, self._spill_to):
                 if isinstance(folder, Path):
-                    LocalBackend.release(folder)
+                    release_kept(folder)
 
     def _complete(self) -> None:
         """Write what is kept back, the index, and what waits to be uploaded."""
@@ -595,7 +594,6 @@ def failing_as(verb: str, root: Root, path: str = "") -> Iterator[None]:
 
 
 def _about_link(path: str, root: str) -> str:
-    """Say why a link is not followed."""
     target, inside = (os.path.realpath(one) for one in (path, root))
     if os.path.islink(target):  # noqa: PTH114 - a path of text
         return f"{path} is a link that leads back to itself"

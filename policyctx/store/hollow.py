@@ -176,7 +176,6 @@ def _values(block: JSON) -> list[tuple[BlockPath, JSON]]:
 
 
 def _block_with(block: JSON, place: BlockPath, value: JSON) -> JSON:
-    """Return a copy of the block, with the value at `place`."""
     if not place:
         return value
     first, *rest = place

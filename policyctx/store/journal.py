@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 from urllib.parse import unquote_to_bytes
 
+from policyctx.errors import counted
 from policyctx.messages.json_text import JSON
 from policyctx.paths import safe_part
 from policyctx.store.backend import AppendLog, Backend, random_name
@@ -257,18 +258,13 @@ def parse_lines(lines: Sequence[bytes], after: int = 0, before: bytes = b"") -> 
 
 
 def _phrases(unreadable: int, missing: int, repeated: int) -> Iterator[str]:
-    """Yield a phrase for each kind of damage."""
     if unreadable:
-        yield f"{_counted_lines(unreadable)} of the journal could not be read"
+        yield f"{counted(unreadable, 'line')} of the journal could not be read"
     if missing:
-        yield f"{_counted_lines(missing)} of the journal {'is' if missing == 1 else 'are'} missing"
+        yield f"{counted(missing, 'line')} of the journal {'is' if missing == 1 else 'are'} missing"
     if repeated:
         verb = "appears" if repeated == 1 else "appear"
-        yield f"{_counted_lines(repeated)} of the journal {verb} twice"
-
-
-def _counted_lines(count: int) -> str:
-    return "1 line" if count == 1 else f"{count} lines"
+        yield f"{counted(repeated, 'line')} of the journal {verb} twice"
 
 
 def _value(raw: bytes) -> tuple[dict[str, Any], int | None]:
@@ -435,15 +431,6 @@ def newest_first(backend: Backend, folder: str, kind: str) -> Iterator[Any]:
         with contextlib.suppress(ValueError, RecursionError):
             yield _value(content[at + 1 : content.find(b"\n", at + 1)])[0][kind]
         at = content.rfind(start, 0, at)
-
-
-def newest_format(backend: Backend, folder: str) -> Format | None:
-    """Return the format of the content that was saved last by the journal in a folder."""
-    found = (one for one in newest_first(backend, folder, "saved") if isinstance(one, dict))
-    newest = next(found, None)
-    if newest is None:
-        return None
-    return "envelope" if newest.get("format") == "envelope" else "text"
 
 
 def all_indexes(backend: Backend) -> Iterator[Index]:

@@ -16,19 +16,11 @@ from policyctx.errors import InputError, StoreError
 from policyctx.paths import safe_part
 from policyctx.policy.models.steps import Store
 from policyctx.policy.values import TemplateError, parsed_template
+from policyctx.store import journal
 from policyctx.store.backend import Backend, absolute_root, store_root
 from policyctx.store.content import STATE_FOLDER, URL_FILE
 from policyctx.store.files import Format
 from policyctx.store.filesystem import TIMEOUT_S, ContextFileSystem, failing_as, reading_at
-from policyctx.store.journal import (
-    INDEX,
-    JOURNAL,
-    StateFolder,
-    newest_first,
-    newest_format,
-    session_of,
-    state_folders,
-)
 from policyctx.store.local.backend import LocalBackend
 
 SESSION_FIELD = "{session_id}"
@@ -120,7 +112,7 @@ def stores_in(
     """
     place = store_root(root)
     with failing_as("read", place, str(place)), reading_at(place) as backend:
-        folders = {session_of(folder): folder for folder in state_folders(backend)}
+        folders = {journal.session_of(folder): folder for folder in journal.state_folders(backend)}
         stores = {
             name: ContextFileSystem(
                 place,
@@ -144,9 +136,9 @@ def newest_record(root: Path, session: str, kind: str) -> dict[str, Any] | None:
 
     Of its journal only that is parsed. Raises `StoreError`.
     """
-    state = StateFolder.of_session(session, "text")
+    state = journal.StateFolder.of_session(session, "text")
     with failing_as("read", root), reading_at(root) as backend:
-        records = newest_first(backend, state.path, "record")
+        records = journal.newest_first(backend, state.path, "record")
         found = (one for one in records if isinstance(one, dict) and one.get("record") == kind)
         return next(found, None)
 
@@ -154,10 +146,11 @@ def newest_record(root: Path, session: str, kind: str) -> dict[str, Any] | None:
 def _newest_format(backend: Backend, folder: str) -> Format:
     """Return the format of a session's newest content; without any, by the snapshot's place."""
     with suppress(OSError):  # damaged; the session repairs it when it is opened
-        if (found := newest_format(backend, folder)) is not None:
-            return found
+        saved = journal.newest_first(backend, folder, "saved")
+        if newest := next((one for one in saved if isinstance(one, dict)), None):
+            return "envelope" if newest.get("format") == "envelope" else "text"
     with suppress(FileNotFoundError):
-        if folder == STATE_FOLDER and backend.status(INDEX).is_file:
+        if folder == STATE_FOLDER and backend.status(journal.INDEX).is_file:
             return "envelope"
     return "text"
 
@@ -166,7 +159,7 @@ def _mode_of(backend: Backend, folder: str) -> str:
     """Return the permissions that the store's files have, as a policy writes them."""
     if not isinstance(backend, LocalBackend):
         return "0600"
-    return f"{backend.mode(f'{folder}/{JOURNAL}') | 0o600:04o}"
+    return f"{backend.mode(f'{folder}/{journal.JOURNAL}') | 0o600:04o}"
 
 
 def _nothing_found(backend: Backend, session: str | None, others: list[str]) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Literal
 from urllib.parse import unquote_to_bytes
@@ -18,6 +19,7 @@ from policyctx.errors import CorruptContentError, StoreError
 from policyctx.messages.json_text import JSON, parsed
 from policyctx.planning.placeholders import line_count
 from policyctx.policy.diagnosing import hint
+from policyctx.store import files
 from policyctx.store.backend import Backend, is_temporary
 from policyctx.store.content import (
     PACKED,
@@ -27,19 +29,6 @@ from policyctx.store.content import (
     encoded,
     is_inside,
     sha256_of,
-)
-from policyctx.store.files import (
-    Format,
-    is_packed,
-    is_rest,
-    is_stored,
-    origin_in,
-    pieces,
-    sha256_in,
-    stored_bytes,
-    stored_status,
-    text_of,
-    unpacked,
 )
 from policyctx.store.hollow import Hollow
 from policyctx.store.index import Index, IndexEntry
@@ -62,14 +51,11 @@ class ContentReader:
         self,
         backend: Backend,
         index: Index,
-        form: Format,
+        form: files.Format,
         *,
         reserved: frozenset[str] | None = None,
     ) -> None:
-        self._reserved = reserved
-        self._backend = backend
-        self._index = index
-        self._format = form
+        self._reserved, self._backend, self._index, self._format = reserved, backend, index, form
 
     def text(self, key: str | os.PathLike[str], lines: tuple[int, int] | None = None) -> str:
         """Return the text of a path, item id or tool-use id: all of it, or the `lines` wanted."""
@@ -80,7 +66,9 @@ class ContentReader:
     def has(self, key: str | os.PathLike[str]) -> bool:
         """Whether the index knows a key, or there is a file at that path."""
         path = self._relative(key)
-        return self.entry(key) is not None or (path is not None and is_stored(self._backend, path))
+        return self.entry(key) is not None or (
+            path is not None and files.is_stored(self._backend, path)
+        )
 
     def known(self, key: str | os.PathLike[str]) -> IndexEntry:
         """Return the entry of a key. Raises `StoreError` when the index does not know it."""
@@ -117,8 +105,8 @@ class ContentReader:
     def of(self, entry: IndexEntry) -> str:
         """Return the text of an entry. Raises `CorruptContentError` when its file holds another."""
         try:
-            raw = stored_bytes(self._backend, entry.path)
-            text = decoded(raw) if entry.format == "text" else text_of(raw, entry.format)
+            raw = files.stored_bytes(self._backend, entry.path)
+            text = decoded(raw) if entry.format == "text" else files.text_of(raw, entry.format)
         except ValueError as error:
             raise self._corrupt(entry, f"no content: {error}") from error
         found = sha256_of(raw if entry.format == "text" else encoded(text))
@@ -140,8 +128,8 @@ class ContentReader:
             for index in all_indexes(self._backend):
                 if (entry := _at(index, path)) is not None:
                     return self.of(entry)
-            raw = stored_bytes(self._backend, path)
-            return text_of(unpacked(raw) if is_packed(raw) else raw, self._format)
+            raw = files.stored_bytes(self._backend, path)
+            return files.text_of(files.unpacked(raw) if files.is_packed(raw) else raw, self._format)
         except FileNotFoundError as error:
             found = self._stray(key)
             if found is not None:
@@ -158,7 +146,7 @@ class ContentReader:
         for path in stray_files(self._backend, self._index, but=self._reserved):
             if is_named_after(path, key):
                 with suppress(OSError, ValueError):
-                    return text_of(stored_bytes(self._backend, path), self._format)
+                    return files.text_of(files.stored_bytes(self._backend, path), self._format)
         return None
 
     def _corrupt(self, entry: IndexEntry, found: str) -> CorruptContentError:
@@ -250,11 +238,9 @@ def matches(
         seen.add(entry.path)
         finder = Finder(text, ignore_case=ignore_case, in_parts=in_parts)
         try:
-            for piece in pieces(backend, entry.path, entry.format):
+            for piece in chain(files.pieces(backend, entry.path, entry.format), (None,)):
                 for line, shown in finder.found(piece):
                     yield FoundLine(entry, line, shown, finder.char)
-            for line, shown in finder.found(None):
-                yield FoundLine(entry, line, shown, finder.char)
         except FileNotFoundError:
             continue
 
@@ -357,7 +343,7 @@ def verify_entries(
 def harm_of(backend: Backend, entry: IndexEntry) -> Harm | None:
     """Return the damage of a content, None when it is as it was saved."""
     try:
-        found = sha256_in(backend, entry.path, entry.format)
+        found = files.sha256_in(backend, entry.path, entry.format)
     except FileNotFoundError:
         return Harm(entry, "missing", "its file is gone")
     except OSError as error:
@@ -371,12 +357,10 @@ def harm_of(backend: Backend, entry: IndexEntry) -> Harm | None:
 
 # Written beside the contents where the root is in a repository.
 _NO_CONTENT = ".gitignore"
-# By the default layout, the first folder is the item's type and the second its tool.
-_WITH_TYPE, _WITH_TOOL = 2, 3
 
 
 def adopted_entries(
-    backend: Backend, index: Index, form: Format, *, but: set[str]
+    backend: Backend, index: Index, form: files.Format, *, but: set[str]
 ) -> Iterator[IndexEntry]:
     """Yield an entry for each file that neither this index nor that of another session knows.
 
@@ -387,17 +371,18 @@ def adopted_entries(
     records = {str(record.get("path")).removesuffix(PACKED): record for record in index.records}
     for path in stray_files(backend, index, but=but):
         try:
-            raw = stored_bytes(backend, path)
-            text = text_of(raw, form)
-            origin = origin_in(raw, form) or origin_by(path)
-            saved_at = stored_status(backend, path)[0].modified
+            raw = files.stored_bytes(backend, path)
+            is_enveloped = form == "envelope"
+            text, origin = files.opened_envelope(raw) if is_enveloped else (decoded(raw), None)
+            origin = origin or origin_by(path)
+            saved_at = files.stored_status(backend, path)[0].modified
         except (OSError, ValueError):
             continue  # not a content of this store, or removed meanwhile
         content = encoded(text)
         sha256 = sha256_of(content)
         record = records.get(path, {})
         is_ours = record.get("sha256") == sha256
-        of_another = is_rest(path, text)
+        of_another = files.is_rest(path, text)
         yield IndexEntry(
             path=path,
             sha256=sha256,
@@ -418,7 +403,8 @@ def stray_files(backend: Backend, index: Index, *, but: Iterable[str]) -> Iterat
     for other in all_indexes(backend):
         known |= {entry.path for entry in other}
     try:
-        found = sorted({_plain(path) for path in backend.files(without=frozenset({STATE_FOLDER}))})
+        paths = backend.files(without=frozenset({STATE_FOLDER}))
+        found = sorted({path.removesuffix(PACKED) for path in paths})
     except FileNotFoundError:
         return
     for path in found:
@@ -426,10 +412,6 @@ def stray_files(backend: Backend, index: Index, *, but: Iterable[str]) -> Iterat
             continue
         if path != INDEX or not is_snapshot(backend, path):  # it may be another session's
             yield path
-
-
-def _plain(path: str) -> str:
-    return path.removesuffix(PACKED)
 
 
 def is_named_after(path: str, key: str) -> bool:
@@ -441,26 +423,19 @@ def is_named_after(path: str, key: str) -> bool:
 
 def _recorded_origin(record: Mapping[str, JSON], otherwise: Origin) -> Origin:
     """Return the origin that a record states, completed by another origin."""
-    names = ("item_id", "item_type", "tool_use_id", "tool")
-    values = [record.get(name) for name in names]
-    item_id, item_type, tool_use_id, tool = (v if isinstance(v, str) else None for v in values)
+    said = {name: value for name, value in record.items() if isinstance(value, str) and value}
     return replace(
         otherwise,
-        item_id=item_id or otherwise.item_id,
-        item_type=item_type or otherwise.item_type,
-        tool_use_id=tool_use_id or otherwise.tool_use_id,
-        tool_name=tool or otherwise.tool_name,
+        item_id=said.get("item_id", otherwise.item_id),
+        item_type=said.get("item_type", otherwise.item_type),
+        tool_use_id=said.get("tool_use_id", otherwise.tool_use_id),
+        tool_name=said.get("tool", otherwise.tool_name),
     )
 
 
 def origin_by(path: str) -> Origin:
     """Return the origin that the path of a file shows, by the default layout."""
     *folders, name = path.split("/")
-    stem = name.rpartition(".")[0] or name
-    item_id = decoded(unquote_to_bytes(stem))
-    return Origin(
-        item_id,
-        item_type=folders[0] if len(folders) + 1 >= _WITH_TYPE else "unknown",
-        tool_use_id=item_id if len(folders) + 1 >= _WITH_TOOL else None,
-        tool_name=folders[1] if len(folders) + 1 >= _WITH_TOOL else None,
-    )
+    item_id = decoded(unquote_to_bytes(name.rpartition(".")[0] or name))
+    item_type, tool = folders[0] if folders else "unknown", folders[1] if folders[1:] else None
+    return Origin(item_id, item_type, tool_use_id=tool and item_id, tool_name=tool)

@@ -15,14 +15,8 @@ from functools import partial
 from typing import Literal, TypeAlias
 
 from policyctx.errors import StoreError
+from policyctx.store import collector
 from policyctx.store.backend import StoreUrl, store_root
-from policyctx.store.collector import (
-    CollectionReport,
-    RetentionLimits,
-    StoredFile,
-    Terms,
-    chosen,
-)
 from policyctx.store.content import STATE_FOLDER
 from policyctx.store.filesystem import TIMEOUT_S, ContextFileSystem, silently
 from policyctx.store.opening import stores_in
@@ -39,14 +33,14 @@ class StoreCollection:
     root: str
     sessions: tuple[str, ...]
     """Their ids; "" for the session that owns the root."""
-    report: CollectionReport | None
+    report: collector.CollectionReport | None
     """None after an error."""
     error: str = ""
 
 
 def collect_below(
     root: str | os.PathLike[str],
-    limits: RetentionLimits,
+    limits: collector.RetentionLimits,
     *,
     idle: float | None = None,
     ended: bool = False,
@@ -64,7 +58,7 @@ def collect_below(
     places = store_places(root)
     if not places:
         raise StoreError(f"{root} holds no store, and nothing below it does", path=str(root))
-    terms = Terms(limits, packs=False, ended=ended, idle=idle)
+    terms = collector.Terms(limits, packs=False, ended=ended, idle=idle)
     opened = partial(stores_in, compress=compress, clock=clock)
     picked = _picked(places, terms, opened, clock()) if limits.are_shared else None
     for done, place in enumerate(places):
@@ -97,10 +91,10 @@ def store_places(root: str | os.PathLike[str]) -> list[str]:
 
 
 def _picked(
-    places: list[str], terms: Terms, opened: _Opened, now: float
+    places: list[str], terms: collector.Terms, opened: _Opened, now: float
 ) -> dict[str, dict[str, str]]:
     """Return the paths to remove in each store, each with its rule, by what is in all of them."""
-    every: list[StoredFile] = []
+    every: list[collector.StoredFile] = []
     where: dict[str, tuple[str, str]] = {}
     for place in places:
         try:
@@ -115,7 +109,7 @@ def _picked(
             entries = (replace(entry, origin=None, hollow=None) for entry in file.entries)
             every.append(replace(file, path=path, entries=tuple(entries)))
     every.sort(key=lambda file: file.saved_at)
-    plan = chosen(every, now, terms)
+    plan = collector.chosen(every, now, terms)
     found: dict[str, dict[str, str]] = defaultdict(dict)
     for file, why in plan.removed:
         place, path = where[file.path]
@@ -125,7 +119,7 @@ def _picked(
 
 def _collected(
     place: str,
-    terms: Terms,
+    terms: collector.Terms,
     opened: _Opened,
     picked: Mapping[str, str] | None,
     *,

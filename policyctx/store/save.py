@@ -13,9 +13,9 @@ from typing import Literal, TypeAlias
 
 from policyctx.errors import StoreError
 from policyctx.paths import marked, numbered
+from policyctx.store import files
 from policyctx.store.backend import Backend, WriteBatch
-from policyctx.store.content import PACKED, Content, Saved, is_inside, sha256_of
-from policyctx.store.files import Format, Prepared, prepare, sha256_in, stored_bytes, text_of
+from policyctx.store.content import Content, Saved, is_inside, sha256_of
 from policyctx.store.index import GRACE_S, Index, IndexEntry
 from policyctx.store.state import State
 
@@ -30,7 +30,7 @@ class SaveRules:
     """How a store saves."""
 
     on_conflict: Literal["suffix", "overwrite", "error"]
-    format: Format
+    format: files.Format
     compresses: bool
     """Whether contents may be compressed."""
     shares: bool
@@ -57,22 +57,20 @@ class Saver:
     """Saves the contents of one store; `state` is None for a store without an index."""
 
     def __init__(self, rules: SaveRules, state: State | None, clock: Callable[[], float]) -> None:
-        self.rules = rules
-        self._state = state
-        self._clock = clock
+        self.rules, self._state, self._clock = rules, state, clock
 
-    def prepare(self, contents: Sequence[Content]) -> list[Prepared]:
+    def prepare(self, contents: Sequence[Content]) -> list[files.Prepared]:
         """Encode and hash contents, then what else has to be saved for them; without any effect."""
         rules, has_index = self.rules, self._state is not None
         ready = [
-            prepare(content, rules.format, packs=rules.compresses, has_index=has_index)
+            files.prepare(content, rules.format, packs=rules.compresses, has_index=has_index)
             for content in contents
         ]
         rests = [one.rest for one in ready if one.rest is not None]
-        return ready + [prepare(rest, rules.format, packs=False) for rest in rests]
+        return ready + [files.prepare(rest, rules.format, packs=False) for rest in rests]
 
     def save(
-        self, backend: Backend, contents: Sequence[Prepared], *, recorded: bool
+        self, backend: Backend, contents: Sequence[files.Prepared], *, recorded: bool
     ) -> tuple[Saved, ...]:
         """Save all contents and return the result of each, in their order.
 
@@ -90,7 +88,7 @@ class Saver:
         )
 
     def _in_flight(
-        self, backend: Backend, contents: Sequence[Prepared], *, recorded: bool
+        self, backend: Backend, contents: Sequence[files.Prepared], *, recorded: bool
     ) -> AbstractContextManager[str | None]:
         """Announce the files in the journal, where records that name them follow."""
         if self._state is None or not recorded:
@@ -101,7 +99,7 @@ class Saver:
         return self._state.in_flight(backend, paths)
 
     def _commit(
-        self, backend: Backend, contents: Sequence[Prepared], now: float, batch: str | None
+        self, backend: Backend, contents: Sequence[files.Prepared], now: float, batch: str | None
     ) -> SaveResult | None:
         """Save once; return None when another process changed what the save relies on.
 
@@ -140,7 +138,7 @@ class Saver:
         return done
 
     def _overwrite(
-        self, backend: Backend, contents: Sequence[Prepared], now: float, batch: str | None
+        self, backend: Backend, contents: Sequence[files.Prepared], now: float, batch: str | None
     ) -> SaveResult:
         """Save once; the last content of each path replaces the file that is there."""
         state, root = self._state, str(backend.root)
@@ -153,12 +151,12 @@ class Saver:
         lock: AbstractContextManager[object] = (
             nullcontext() if state is None else state.writing(backend)
         )
-        with lock, backend.batch(batch) as files:
+        with lock, backend.batch(batch) as writing:
             staged = {
-                path: files.stage(one.stored_path(path), one.document(now))
+                path: writing.stage(one.stored_path(path), one.document(now))
                 for path, one in last.items()
             }
-            files.flush()
+            writing.flush()
             if state is not None:
                 entries = [
                     one.entry(path, now, replaces=_hash_at(backend, path, one.format))
@@ -166,15 +164,15 @@ class Saver:
                 ]
                 state.append(backend, entries=entries)
             for path, temporary in staged.items():
-                files.replace(temporary, last[path].stored_path(path))
-            files.flush_folders()
+                writing.replace(temporary, last[path].stored_path(path))
+            writing.flush_folders()
         saved = (one.saved(one.content.relative_path, root, reused=False) for one in contents)
         return SaveResult(tuple(saved), (), ())
 
 
-def _hash_at(backend: Backend, path: str, form: Format) -> str | None:
+def _hash_at(backend: Backend, path: str, form: files.Format) -> str | None:
     try:
-        return sha256_in(backend, path, form)
+        return files.sha256_in(backend, path, form)
     except (OSError, ValueError):
         return None
 
@@ -183,7 +181,7 @@ def _hash_at(backend: Backend, path: str, form: Format) -> str | None:
 class _Placed:
     """A content with its path. It is there already, equal to another, or lies in `temporary`."""
 
-    one: Prepared
+    one: files.Prepared
     path: str
     reused: bool = False
     same_as: str | None = None
@@ -199,17 +197,14 @@ class SuffixSave:
     def __init__(
         self, backend: Backend, index: Index, rules: SaveRules, now: float, batch: str | None
     ) -> None:
-        self._id = batch
-        self._backend = backend
-        self._index = index
-        self._rules = rules
+        self._id, self._backend, self._index, self._rules = batch, backend, index, rules
         self._now = now
         self._names = PathAllocator(
             backend, index, reserved=set(rules.reserved), trusts=rules.trusts
         )
         self._twins: dict[str, int] = {}
 
-    def write(self, contents: Sequence[Prepared]) -> SaveResult:
+    def write(self, contents: Sequence[files.Prepared]) -> SaveResult:
         """Write every content and return the result, in their order."""
         with self._backend.batch(self._id) as batch:
             placed = [self._place(batch, i, one) for i, one in enumerate(contents)]
@@ -228,7 +223,7 @@ class SuffixSave:
             tuple(p.one.stored_path(p.path) for p in named if p.reused or p.same_as),
         )
 
-    def _place(self, batch: WriteBatch, position: int, one: Prepared) -> _Placed:
+    def _place(self, batch: WriteBatch, position: int, one: files.Prepared) -> _Placed:
         check_inside(one.content.relative_path, self._backend)
         if one.content.wanted_path:
             check_inside(one.wanted, self._backend)
@@ -257,13 +252,13 @@ class SuffixSave:
             return placed
         return self._place_by_content(batch, placed.one)
 
-    def _place_by_content(self, batch: WriteBatch, one: Prepared) -> _Placed:
+    def _place_by_content(self, batch: WriteBatch, one: files.Prepared) -> _Placed:
         """Stage a content under a name that only its very bytes have."""
         document = one.document(self._now)
         path = marked(one.wanted, sha256_of(document)[:_MARK_LENGTH])
         return _Placed(one, path, temporary=batch.stage(one.stored_path(path), document))
 
-    def _stage(self, batch: WriteBatch, one: Prepared, path: str) -> _Placed:
+    def _stage(self, batch: WriteBatch, one: files.Prepared, path: str) -> _Placed:
         temporary = batch.stage(one.stored_path(path), one.document(self._now))
         return _Placed(one, path, temporary=temporary)
 
@@ -354,13 +349,12 @@ class PathAllocator:
     """
 
     def __init__(self, backend: Backend, index: Index, *, reserved: set[str], trusts: bool) -> None:
-        self._backend = backend
-        self._index = index
+        self._backend, self._index = backend, index
         self._given = set(reserved)
         self._trusts = trusts
         self._given_up: set[str] = set()
 
-    def take(self, one: Prepared, *, exactly: bool) -> tuple[str, Occupant]:
+    def take(self, one: files.Prepared, *, exactly: bool) -> tuple[str, Occupant]:
         """Allocate the first path that is free or holds this content; return what is there.
 
         With `exactly`, only the expected path. Raises `StoreError` when another content has that.
@@ -375,7 +369,7 @@ class PathAllocator:
                     return path, occupant
         raise AssertionError  # numbers do not end
 
-    def _take_exactly(self, one: Prepared) -> tuple[str, Occupant]:
+    def _take_exactly(self, one: files.Prepared) -> tuple[str, Occupant]:
         path = one.content.relative_path
         occupant = "another" if path in self._given else self.occupant(path, one)
         if occupant == "another":
@@ -389,7 +383,7 @@ class PathAllocator:
         self._given.discard(path)
         self._given_up.add(path)
 
-    def occupant(self, path: str, one: Prepared) -> Occupant:
+    def occupant(self, path: str, one: files.Prepared) -> Occupant:
         """Return what is at a path, by the index and the disk."""
         known = self._index.at(path)
         if known is not None and known.sha256 != one.sha256:
@@ -397,12 +391,10 @@ class PathAllocator:
         if _has_other_blocks(self._index.of(path, one.item_id), one):
             return "another"
         try:
-            found = self._backend.status(path)
+            found, is_packed = files.stored_status(self._backend, path)
         except FileNotFoundError:
-            try:
-                self._backend.status(path + PACKED)
-            except FileNotFoundError:
-                return "nothing"
+            return "nothing"
+        if is_packed:
             return "itself packed" if self._holds(path, one) else "another"
         return "itself" if found.is_file and self._holds(path, one, found.size) else "another"
 
@@ -411,19 +403,19 @@ class PathAllocator:
         is_known = path in self._given_up or self._index.at(path) is not None
         return self._trusts and not is_known and len(path) <= _SHORT
 
-    def _holds(self, path: str, one: Prepared, size: int | None = None) -> bool:
+    def _holds(self, path: str, one: files.Prepared, size: int | None = None) -> bool:
         if one.format == "text" and size is not None and size != one.size:
             return False
         try:
             if one.format == "text":
-                return sha256_in(self._backend, path, one.format) == one.sha256
-            raw = stored_bytes(self._backend, path)
+                return files.sha256_in(self._backend, path, one.format) == one.sha256
+            raw = files.stored_bytes(self._backend, path)
             known = self._index.of(path, one.item_id)
-            return known is not None and text_of(raw, one.format) == one.content.text
+            return known is not None and files.text_of(raw, one.format) == one.content.text
         except (FileNotFoundError, ValueError):
             return False
 
-    def _candidates(self, one: Prepared) -> Iterator[str]:
+    def _candidates(self, one: files.Prepared) -> Iterator[str]:
         wanted = one.wanted
         yield one.content.relative_path
         yield from self._index.forms(wanted, one.sha256)
@@ -433,7 +425,7 @@ class PathAllocator:
             number += 1
 
 
-def _has_other_blocks(known: IndexEntry | None, one: Prepared) -> bool:
+def _has_other_blocks(known: IndexEntry | None, one: files.Prepared) -> bool:
     """Whether an item of this id has the very text already, but made of other blocks."""
     if known is None or one.item_id is None:
         return False

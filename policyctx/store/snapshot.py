@@ -96,8 +96,7 @@ class Snapshots:
     """
 
     def __init__(self, places: Sequence[str], *, folder: str) -> None:
-        self._places = places
-        self._folder = folder
+        self._places, self._folder = places, folder
         self._path = ""
         self._folded: Fold | None = None
         """What the last snapshot covers."""

@@ -55,8 +55,7 @@ class State:
         self.notices: list[str] = []
         self._standing: set[str] = set()
         """The notices since the last write; damage lasts while nothing can be written."""
-        self._root = root
-        self._place = place
+        self._root, self._place = root, place
         self._threads = threading.RLock()
         self._position: journal.Position | None = None
         self._log: AppendLog | None = None
@@ -91,7 +90,7 @@ class State:
 
         Damage stays for the session that goes on, which reports it.
         """
-        if self._position is None or self.notices or self._is_only_read:
+        if backend.is_remote or self._position is None or self.notices or self._is_only_read:
             return
         with suppress(OSError, StoreError):
             if self._snapshots.lags(backend):
@@ -236,7 +235,8 @@ class State:
             left = self.left_by_dead(backend)
             settled = dict.fromkeys(dead, ())
             self.append(backend, entries=left, in_flight=settled, flush=bool(left))
-        remove_dead_locks(backend, self.folder)
+        if not backend.is_remote:
+            remove_dead_locks(backend, self.folder)
 
     def remember(
         self, backend: Backend, records: Sequence[dict[str, JSON]], *, flush: bool
@@ -376,7 +376,6 @@ class State:
             return Rebuilt(self.index.contents, tuple(new), tuple(lost))
 
     def _gone_from(self, backend: Backend) -> list[IndexEntry]:
-        """Return the entries whose files are not there."""
         return [entry for entry in self.index if not is_stored(backend, entry.path)]
 
     def take_over(self, backend: Backend, index: Callable[[], Index]) -> int:
@@ -415,7 +414,6 @@ class State:
             self._log = None
 
     def _journal(self, backend: Backend) -> Callable[[int], bytes]:
-        """Return what reads the journal from a byte on."""
         return lambda start: self._opened_log(backend).read(start)
 
     def _fold(self, backend: Backend, changed: int = 0) -> None:

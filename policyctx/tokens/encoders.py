@@ -16,13 +16,12 @@ import re
 import threading
 import unicodedata
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib.util import find_spec
 from itertools import pairwise
 from operator import itemgetter
-from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from policyctx.definitions.tokenizers import CHARS_PER_TOKEN, TOKENIZERS
@@ -84,24 +83,6 @@ def encoding(name: str) -> tiktoken.Encoding:
             _built[name] = built_encoding(name)
             _first[name].end()
         return _built[name]
-
-
-_BEFORE_WORDS = frozenset({b" ", b"."})
-
-
-@cache
-def common_words(name: str, most: int) -> Mapping[str, int]:
-    """Return the words among the first `most` tokens of an encoding, with their ranks.
-
-    Tokens are numbered about in the order of how common they are. A word is what a token has after
-    a space. Raises `VocabularyError` when the file in the package is missing or damaged.
-    """
-    found: dict[str, int] = {}
-    for rank, line in enumerate(_ranks_file(name).splitlines()[:most]):
-        token = binascii.a2b_base64(line.split()[0])
-        if token[:1] in _BEFORE_WORDS:
-            found.setdefault(token[1:].decode("utf-8", "replace"), rank)
-    return MappingProxyType(found)
 
 
 def built_encoding(name: str) -> tiktoken.Encoding:

@@ -226,6 +226,7 @@ class Calls:
                 notes = []
             if self._policy.asks_for_time:
                 notes.append(memory.call_record())
+            notes += memory.list_records(known)
             yield from note(*notes)
         if self._expects_usage:
             log_blindness(memory, self._policy, self._knowledge.session_id)
@@ -259,6 +260,8 @@ class Calls:
             # A turn by itself tells once that nothing can be written.
             warnings = (*warnings, f"not compacted: {why.sentence}")
         memory.returned(known, messages, result.messages)
+        if self._knowledge.keeps_state:
+            yield from note(*memory.list_records(known))
         return (yield from self._with_warnings(_traced(result, entered), warnings, memory))
 
     def _keep_originals(self, memory: Memory) -> Turn[None]:

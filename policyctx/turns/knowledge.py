@@ -216,7 +216,11 @@ class Knowledge:
         be in it again, as it is for a restarted session.
         """
         earlier = memory.known
-        found = None if earlier is None or is_own else earlier.gone_from(messages)
+        found = None
+        if not is_own and earlier is not None:
+            found = earlier.gone_from(messages)
+        elif not is_own and memory.seen is not None:
+            found = memory.seen.gone_from(messages, memory.ledger, self.shapes)
         summarised, may_follow = memory.replacements.gone_from(messages, memory.ledger)
         if found is None:
             gone = taken_out(messages, memory.ledger, self.policy, summarised, self.shapes)

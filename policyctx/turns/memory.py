@@ -10,14 +10,14 @@ import hashlib
 import json
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
 from policyctx.definitions.actions import Action
 from policyctx.definitions.items import Message
-from policyctx.errors import MessagesError, UsageError
+from policyctx.errors import MessagesError, UsageError, counted
 from policyctx.messages.reading import items_of
 from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
 from policyctx.messages.shapes.shape import call_keys
@@ -43,6 +43,7 @@ from policyctx.turns.money import Meter, Spent
 from policyctx.turns.replacement import Replacement
 from policyctx.turns.replacements import Replacements
 from policyctx.turns.request import Request
+from policyctx.turns.seen import SeenList, Sums
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +102,6 @@ class Totals:
             f"failed: {', '.join(failed)}" if failed else "",
         )
         return "; ".join(filter(None, parts))
-
-
-def counted(number: int, word: str) -> str:
-    """Return a number with its word, such as `1 call` and `2 calls`."""
-    return f"{number:,} {word}{'' if number == 1 else 's'}"
 
 
 @dataclass(slots=True)
@@ -277,6 +273,10 @@ class Memory:
     """The last compaction, if it did not help."""
     has_begun: bool = False
     """Whether the store has records: a model was sent what precedes the newest reply of a list."""
+    seen: SeenList | None = None
+    """The list of the last turn of the earlier session, from its record."""
+    sums: Sums | None = None
+    """What records the known list."""
     placing: Placing | None = None
     """Places the breakpoints of the known list."""
     sent: Sent | None = None
@@ -321,6 +321,7 @@ class Memory:
             correction=correction_of(learnt[-1]) if learnt else Correction(),
             write_ttl=learnt[-1].get("write_ttl") if learnt else None,
             tallied=tallied_of(learnt[-1]["totals"]) if with_totals else Tallied(),
+            seen=SeenList.of(of_kind["list"][-1]) if of_kind["list"] else None,
             unreadable=tuple((skipped - Counter(settled)).elements()),
         )
 
@@ -342,6 +343,13 @@ class Memory:
         lists = (given,) if output is given else (given, output)
         self.lists = tuple((one, len(one)) for one in lists)
         known.output = None if output is given else output
+
+    def list_records(self, known: KnownList) -> Iterator[dict[str, Any]]:
+        """Yield the record of the list, if it would tell equal items apart and is a new one."""
+        if self.ledger.drops_alike:
+            if self.sums is None or self.sums.known is not known:
+                self.sums = Sums(known, self.sums)
+            yield from self.sums.record()
 
     def call_of(self, message: Message, shapes: Shapes) -> Message | None:
         """Return the message with the call that a result answers, None if it is not known."""
@@ -467,8 +475,8 @@ def _is_readable(record: Mapping[str, Any]) -> bool:
         return _is_usage(record)
     if kind in ("decision", "mark"):
         return is_entry(record) if kind == "decision" else is_of(record, MARK)
-    if kind == "redacted":
-        return is_of(record, _REDACTED)
+    if kind in ("list", "redacted"):
+        return is_of(record, _REDACTED) if kind == "redacted" else SeenList.of(record) is not None
     if kind in ("over_gate", "unreadable"):
         return _is_note(record)
     return kind != "compaction" or _is_compaction(record)

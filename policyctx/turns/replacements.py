@@ -25,7 +25,6 @@ from policyctx.messages.shapes.shape import SYSTEM_ROLES, call_keys, head_of
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.identities import Identities
 from policyctx.planning.ledger import ItemKey, Ledger, Trace
-from policyctx.planning.placeholders import content_hash
 from policyctx.planning.reapplying import identified, taken_out
 from policyctx.turns.replacement import Places, Replaced, Replacement
 from policyctx.turns.sources import (
@@ -104,10 +103,11 @@ class Replacements:
         if all(sure):
             return (self.gone | self._away) - self.back, False
         try:
-            items = map(ledger.as_decided, items_of(messages, self.shapes))
+            items = [*map(ledger.as_decided, items_of(messages, self.shapes))]
         except MessagesError:  # raised again, with its place in the whole list, when it is read
             return self.gone, True
-        there = Counter((one.kind, one.tool_use_id, content_hash(one.identity)) for one in items)
+        identities = Identities(items, ledger)
+        there = Counter(identities.key(i)[:3] for i in range(len(items)))
         gone = (
             key
             for one, is_sure in zip(self.made, sure, strict=True)

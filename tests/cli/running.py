@@ -20,6 +20,8 @@ SERVER = Path(__file__).with_name("forking.py")
 AT_START = dict(os.environ)
 # Variables of the interpreter that a fork follows. It reads all others once, at its start.
 FOLLOWED = frozenset({"PYTHONUNBUFFERED", "PYTHONUTF8"})
+# A fork copies the table of its server's pages, and the vocabularies take few large ones.
+_LARGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
 
 
 def _forks(environment: Mapping[str, str], *followed: str) -> bool:
@@ -189,5 +191,5 @@ def _server() -> subprocess.Popen[str]:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONUTF8": "1"},
+        env={**os.environ, "PYTHONUTF8": "1", **_LARGE_PAGES},
     )

@@ -15,7 +15,7 @@ from rich.cells import cell_len
 from rich.console import Console, RenderableType
 from rich.text import Text
 
-from policyctx.cli.output import Format, console, json_text, shortened, shown, table
+from policyctx.cli.output import Format, Grid, console, json_text, shortened, shown
 from policyctx.errors import Diagnostic, Location, visible
 from tests.cli.running import policyctx
 from tests.counting import functions_called
@@ -76,7 +76,7 @@ def test_characters_that_hide_or_reorder_text_are_shown_as_escapes(
 ) -> None:
     out = console()
     out.print(f"a{HIDDEN}b")
-    out.print(table(("name",), [(f"a{HIDDEN}b",)], numeric=set()))
+    out.print(Grid(("name",), [(f"a{HIDDEN}b",)]))
     out.out(f"a{HIDDEN}b")
     shown = r"a\u202e\u2066\u200f\u061c\u200b\ufeff\u2028\xad\U000e0041b"
     assert capsys.readouterr().out.splitlines() == [shown, "name", shown, shown]
@@ -217,7 +217,7 @@ def test_a_piped_table_has_no_spaces_at_the_ends_of_lines(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     rows = [("x", "y" * 300), ("x", "z")]
-    console().print(table(("a", "b"), rows, numeric=set(), whole={"b"}))
+    console().print(Grid(("a", "b"), rows, whole={"b"}))
     lines = capsys.readouterr().out.splitlines()
     assert lines == ["a  b", f"x  {'y' * 300}", "x  z"]
 
@@ -226,7 +226,7 @@ def test_columns_sets_the_width_of_a_piped_table(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "40")
-    console().print(table(("a", "b"), [("x", "word " * 30)], numeric=set()))
+    console().print(Grid(("a", "b"), [("x", "word " * 30)]))
     assert max(map(len, capsys.readouterr().out.splitlines())) <= 40
 
 
@@ -254,7 +254,7 @@ def test_a_table_that_fits_is_written_as_the_library_lays_it_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(sys.stdout, "isatty", lambda: is_terminal)
-    made = table(["name", "size", "text"], rows, numeric={"size"}, has_head=has_head)
+    made = Grid(["name", "size", "text"], rows, numeric={"size"}, has_head=has_head)
     assert shown_lines(made) == shown_lines(made.wrapped({"size"}, None))
     assert made.width == max(map(cell_len, shown_lines(made, stripped=False)))
 
@@ -269,6 +269,6 @@ def shown_lines(one: RenderableType, *, stripped: bool = True) -> list[str]:
 
 
 def test_a_row_of_a_long_table_costs_little() -> None:
-    made = table(["name", "size", "text"], [("a", i, "text") for i in range(500)], numeric=set())
+    made = Grid(["name", "size", "text"], [("a", i, "text") for i in range(500)])
     out = Console(width=200, file=StringIO())
     assert functions_called(lambda: out.print(made)) < 500 * 100

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from policyctx.cli.output import console, table
+from policyctx.cli.output import Grid, console
 from policyctx.store.filesystem import ContextFileSystem
 from tests.cli.running import policyctx
 from tests.conversations import session_of
@@ -119,7 +119,7 @@ def test_columns_asks_for_rows_of_one_line(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "1000")
-    console().print(table(("a", "b"), [("x", "word " * 60 + "end")], numeric=set()))
+    console().print(Grid(("a", "b"), [("x", "word " * 60 + "end")]))
     assert len(capsys.readouterr().out.splitlines()) == 2
 
 
@@ -128,7 +128,7 @@ def test_a_whole_value_that_does_not_fit_makes_its_lines_longer(
 ) -> None:
     path = "/a/folder" * 20
     rows = [("x", path, "word " * 20 + "end"), ("y", "z", "short")]
-    console().print(table(("a", "path", "why"), rows, numeric=set(), whole={"path"}))
+    console().print(Grid(("a", "path", "why"), rows, whole={"path"}))
     lines = capsys.readouterr().out.splitlines()
     assert lines[1].startswith(f"x  {path}  word word")
     assert len(lines[1]) <= 3 + len(path) + 2 + 20
@@ -139,7 +139,7 @@ def test_a_whole_value_is_wrapped_rather_than_cut_where_a_width_is_set(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "40")
     path = "/a/folder" * 10
-    console().print(table(("a", "path"), [("x", path)], numeric=set(), whole={"path"}))
+    console().print(Grid(("a", "path"), [("x", path)], whole={"path"}))
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 40
     assert "".join("".join(lines[1:]).split()) == f"x{path}"

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import traceback
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -55,23 +56,21 @@ def ask(request: pytest.FixtureRequest, server: MessagesServer) -> Iterator[Call
         with anthropic.Anthropic(**options) as client:
             one = summarizer_for("anthropic", client)
             if request.param == WAYS[0]:
-                yield lambda wanted, seconds=LONG_WAIT: asked(one, wanted, seconds)
+                yield lambda wanted: asked(one, wanted)
             else:
-                yield lambda wanted, seconds=LONG_WAIT: asyncio.run(
-                    asked_async(one, wanted, seconds)
-                )
+                yield lambda wanted: asyncio.run(asked_async(one, wanted))
     elif request.param == WAYS[1]:
 
-        async def in_a_loop(wanted: SummaryRequest, seconds: float = LONG_WAIT) -> str:
+        async def in_a_loop(wanted: SummaryRequest) -> str:
             async with anthropic.AsyncAnthropic(**options) as client:
                 one = summarizer_for("anthropic", client)
-                return await asked_async(one, wanted, seconds)
+                return await asked_async(one, wanted)
 
-        yield lambda wanted, seconds=LONG_WAIT: asyncio.run(in_a_loop(wanted, seconds))
+        yield lambda wanted: asyncio.run(in_a_loop(wanted))
     else:
         client = anthropic.AsyncAnthropic(**options)
         one = summarizer_for("anthropic", client)
-        yield lambda wanted, seconds=LONG_WAIT: asked(one, wanted, seconds)
+        yield lambda wanted: asked(one, wanted)
         asyncio.run(client.close())
 
 
@@ -161,7 +160,7 @@ def test_a_rejected_request_is_reported_with_the_providers_message(
 def test_a_slow_answer_is_rejected(ask: Callable[..., str], server: MessagesServer) -> None:
     server.script = [Scripted(hangs=True)]
     with pytest.raises(SummaryError, match=r"no answer within 0.05 s"):
-        ask(request_of(), 0.05)
+        ask(replace(request_of(), timeout=0.05))
 
 
 @pytest.mark.slow

@@ -38,6 +38,7 @@ def lacked(text: str, *messages: Message) -> list[str]:
         "All errors should be logged.",
         "The only problem is the name: never change it.",
         "Don't show keys.",
+        "Leave schema.sql alone, the team owns it.",
         "Use at most 3 retries.",
         "From now on write the tests first.",
         "Comments should link to an issue.",
@@ -134,6 +135,13 @@ def test_an_order_or_a_value_that_a_text_lacks_is_missing(order: str, text: str)
 def test_the_last_name_of_a_path_is_enough() -> None:
     assert lacked("Changed limits.py.", *edited("c1", "/work/src/limits.py")) == []
     assert lacked("Changed my_limits.py.", *edited("c1", "/work/src/limits.py")) != []
+
+
+@pytest.mark.parametrize(
+    "order", ["Only use the key in .env.test, never another.", "并发最多开4个，再多会超时"]
+)
+def test_a_value_behind_a_dot_or_a_cjk_character_is_found(order: str) -> None:
+    assert lacked(f"- {order}", user(order)) == []
 
 
 def test_a_compound_name_is_enough_without_its_suffix() -> None:

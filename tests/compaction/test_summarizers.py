@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from contextvars import ContextVar
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -47,12 +48,13 @@ REQUEST = request_with()
 
 def asked_of(function: Callable[[SummaryRequest], Any], timeout: float = LONG_WAIT) -> str:
     register_summarizer("mine", function)
-    return asked(summarizer_for("mine"), REQUEST, timeout)
+    return asked(summarizer_for("mine"), replace(REQUEST, timeout=timeout))
 
 
 def asked_async_of(function: Callable[[SummaryRequest], Any], timeout: float = LONG_WAIT) -> str:
     register_summarizer("mine", function)
-    return asyncio.run(asked_async(summarizer_for("mine"), REQUEST, timeout))
+    request = replace(REQUEST, timeout=timeout)
+    return asyncio.run(asked_async(summarizer_for("mine"), request))
 
 
 BOTH = pytest.mark.parametrize("ask", [asked_of, asked_async_of])
@@ -136,7 +138,7 @@ def test_an_async_callable_is_awaited_in_the_callers_loop() -> None:
     register_summarizer("mine", summary)
 
     async def main() -> None:
-        await asked_async(summarizer_for("mine"), REQUEST, LONG_WAIT)
+        await asked_async(summarizer_for("mine"), REQUEST)
         assert loops == [asyncio.get_running_loop()]
 
     asyncio.run(main())
@@ -157,7 +159,7 @@ def test_a_sync_callable_does_not_block_the_event_loop() -> None:
     register_summarizer("mine", lambda _: "x" if released.wait(LONG_WAIT) else "")
 
     async def main() -> str:
-        waiting = asyncio.ensure_future(asked_async(summarizer_for("mine"), REQUEST, LONG_WAIT))
+        waiting = asyncio.ensure_future(asked_async(summarizer_for("mine"), REQUEST))
         await asyncio.sleep(0)
         released.set()
         return await waiting
@@ -235,7 +237,7 @@ def test_an_async_callable_that_ignores_its_cancellation_is_left_behind(
 
         register_summarizer("mine", summary)
         with pytest.raises(SummaryError, match=r"no answer within 0.02 s"):
-            await asked_async(summarizer_for("mine"), REQUEST, 0.02)
+            await asked_async(summarizer_for("mine"), replace(REQUEST, timeout=0.02))
         assert seen == ["cancelled"]
         released.set()
         await asyncio.sleep(0.02)

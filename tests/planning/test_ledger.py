@@ -103,9 +103,10 @@ def test_an_entry_survives_as_json() -> None:
     [key] = keys([user("go")])
     original = entry(key, "go")
     full = original._replace(
-        alike=2, tool="Read", reads_as="user_message", names_file=True, tokens=5, behind=""
+        alike=2, tool="Read", reads_as="user_message", names_file=True, tokens=5
     )
     assert LedgerEntry.of(json.loads(json.dumps(full.record()))) == full
+    assert LedgerEntry.of(full.record() | {"behind": "of an earlier version"}) == full
     assert LedgerEntry.of(json.loads(json.dumps(original.record()))) == original
 
 

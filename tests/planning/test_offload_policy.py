@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 
 from policyctx.definitions.items import BUILT_IN_TYPES
+from policyctx.messages.reading import items_of
+from policyctx.planning import compiled
 from policyctx.planning.compiled import OffloadPolicy, Treatment
 from policyctx.planning.decisions import Reason
 from policyctx.policy.lookup import matches
@@ -207,3 +211,26 @@ def test_the_digest_is_that_of_what_the_policy_says() -> None:
     assert policy(f"{said}\nstore: {{on_failure: keep}}").digest == without.digest
     assert policy(said.replace("3", "4")).digest != without.digest
     assert len(without.digest) == 16
+
+
+def test_names_of_tools_that_a_client_invents_take_no_more_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(compiled, "_MOST_LOOKED_UP", 20)
+    loaded = OffloadPolicy.load("coding-agent")
+    [invented] = items_of([{"role": "assistant", "content": "go"}])
+
+    def peak(names: range) -> int:
+        tracemalloc.reset_peak()
+        for name in map(str, names):
+            loaded.typed(invented._replace(tool=name))
+            loaded.wordings_naming_files(name, of_calls=False)
+            for step in loaded.all_steps:
+                loaded.treatment(step, "tool_result", name)
+        return tracemalloc.get_traced_memory()[1]
+
+    tracemalloc.start()
+    try:
+        assert 1.5 * peak(range(50)) > peak(range(50, 250))
+    finally:
+        tracemalloc.stop()

@@ -320,7 +320,7 @@ def _presence(cues: list[str]) -> Presence:
 
 _CJK = re.compile(r"[\u3400-\u9fff]")
 _BEGINNING = r"(?:^|(?<=[.!?:;,、，。：；(-] )|(?<=[，。：；！？])|(?<=please )|(?<=bitte ))"
-_CLAUSE = r"[^.!?:;,()，。：；！？]{0,200}"
+_CLAUSE = r"(?:[^.!?:;,()，。：；！？]|\.(?=\w)){0,200}"  # the dot of a file name ends none
 _WORD_START, _WORD_END = r"(?<![\w'-])", r"(?![\w-])"
 
 

@@ -49,11 +49,6 @@ _PRINTED = re.compile(r"\bsed\s+-n\s+[\"']?(\d+),\s?(\d+)p\b[\"']?(?:\s+(\S+))?"
 _ONE_LINE = re.compile(r"\s*(?:echo|printf)\b")
 # Lines that `sed` prints or changes.
 _BY_SED = re.compile(r"(?<![\w.])(\d+)(?:,\s?(\d+))?(?:[pdaic]\b|s[^\w\s])")
-# What `sed` or `perl` replaces in a file.
-_SUBSTITUTED = re.compile(r"\b(?:sed|perl)\s+[^\n]*?['\"\s]s([/|#,])(.+?)\1")
-# The text that an edit replaces, and the lines of a patch that are there already.
-_OLD_KEY = re.compile(r"(?i)^old|^search|^find|^before")
-_OLD_IN_PATCH = re.compile(r"^[- ](?!-- ).+", re.MULTILINE)
 _PATCHED = re.compile(r"^\*\*\* \w+ File: (.+)", re.MULTILINE)
 _SLASHES = re.compile(r"[/\\]+")
 # As `cat -n`, tools that read files and `grep -n` write them before a line.
@@ -159,19 +154,6 @@ class Input:
             elif _ONE_LINE.match(segment):
                 before += 1
         return found
-
-    @cached_property
-    def replaced(self) -> Sequence[str]:
-        """The lines of its file that it replaces, without the spaces around them."""
-        found: list[str] = []
-        for key, text in _texts(self._given) if self.may_write else ():
-            if PATCH in text:
-                found += (line[1:] for line in _OLD_IN_PATCH.findall(text))
-            elif _OLD_KEY.search(key):
-                found += text.splitlines()
-        if self.may_write:
-            found += [old for _, old in _SUBSTITUTED.findall(self.command or "")]
-        return list(dict.fromkeys(filter(None, map(str.strip, found))))
 
     @cached_property
     def only_shows(self) -> bool:

@@ -360,6 +360,11 @@ def _plotting_library() -> str:
 def check_writable(path: Path) -> None:
     """Raise `ReportError` or `MissingExtraError` before long work, as `write_report` does after."""
     check_drawable()
+    check_target(path)
+
+
+def check_target(path: Path) -> None:
+    """Raise `ReportError` for a file that cannot be written."""
     folder = path.absolute().parent
     if path.is_dir():
         raise ReportError(str(path), "it is a folder")

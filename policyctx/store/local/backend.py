@@ -98,7 +98,6 @@ class Tree:
         self._made_above.clear()
 
     def _is_still(self, folder: Folder, relative: str) -> bool:
-        """Whether the path still leads to this very folder."""
         path = f"{self._name}/{relative}" if relative else self._name
         try:
             found = os.stat(path, follow_symlinks=not relative)  # noqa: PTH116 - called often
@@ -158,7 +157,7 @@ def _keep(root: str, folders: OpenFolders) -> None:
 
 
 def release_kept(root: Path) -> None:
-    """Close the folders of a root that stay open between calls; a later call opens them again."""
+    """Close the folders of a root that stay open between calls, so that it can be unmounted."""
     _close(_kept.pop(str(root), None))
 
 
@@ -189,9 +188,7 @@ class Batch:
 
     def __init__(self, tree: Tree, *, mode: int, flush: bool, of: str | None = None) -> None:
         self._prefix = "." if of is None else f".{of}-"
-        self._tree = tree
-        self._mode = mode
-        self._flush = flush
+        self._tree, self._mode, self._flush = tree, mode, flush
         self._unnamed: set[str] = set()
         self._waiting: list[Descriptor] = []
 
@@ -208,9 +205,9 @@ class Batch:
 
     def stage(self, path: str, content: bytes) -> str:
         """Write `content` to a temporary file beside `path`; return the temporary path."""
-        folder, _ = self._tree.place(path)
+        folder, own = self._tree.place(path)
         name = temporary_name(self._prefix)
-        temporary = _beside(path, name)
+        temporary = path.removesuffix(own) + name
         self._unnamed.add(temporary)  # an interrupt may come as soon as it is there
         opened = folder.open(name, NEW_FILE, self._mode)
         try:
@@ -218,7 +215,7 @@ class Batch:
             write_all(opened.number, content)
         except OSError as error:
             opened.close()
-            error.filename = f"{folder.path}/{path.rpartition('/')[2]}"
+            error.filename = f"{folder.path}/{own}"
             raise
         self._wait_for(opened)
         return temporary
@@ -388,11 +385,6 @@ def flush_file(descriptor: int) -> None:
     os.fsync(descriptor)
 
 
-def _beside(path: str, name: str) -> str:
-    folder, slash, _ = path.rpartition("/")
-    return f"{folder}{slash}{name}"
-
-
 def _replace_reserved(folder: Folder, name: str, new: str) -> None:
     """Rename where there are no hard links: reserve the name, then replace the empty file."""
     folder.open(new, NEW_FILE).close()
@@ -420,19 +412,13 @@ class LocalBackend:
         self, root: Path, *, mode: int = 0o600, flushes: bool = True, making: bool = False
     ) -> None:
         self._tree = Tree(root, mode=mode if making else None)
-        self._mode = mode
-        self._flushes = flushes
+        self._mode, self._flushes = mode, flushes
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._tree.close()
-
-    @staticmethod
-    def release(root: Path) -> None:
-        """Close what stays open between calls, so that the file system can be unmounted."""
-        release_kept(root)
 
     @property
     def root(self) -> Path:

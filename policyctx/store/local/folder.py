@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from fcntl import LOCK_EX, LOCK_NB, LOCK_UN, flock
 from functools import partial
 from pathlib import Path
-from typing import NoReturn
 
 from policyctx.errors import StoreError
 
@@ -54,6 +53,21 @@ class Descriptor(list[int]):
         self.close()
 
 
+class _Named:
+    """Lets an error that knows only a name have the whole path."""
+
+    __slots__ = ("_path",)
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if isinstance(error, OSError):
+            error.filename, error.filename2 = self._path, None
+
+
 class Folder:
     """An open folder: operations act on it wherever its path leads by now.
 
@@ -73,31 +87,26 @@ class Folder:
 
     def open(self, name: str, flags: int, mode: int = 0o600) -> Descriptor:
         """Open a file."""
-        try:
+        with _Named(f"{self.path}/{name}"):
             return Descriptor(name, flags, mode, self._descriptor)
-        except OSError as error:
-            _raise_named(error, f"{self.path}/{name}")
 
     def below(self, name: str) -> Folder:
         """Open the folder with this name."""
         path = f"{self.path}/{name}"
         try:
-            return Folder(Descriptor(name, _FOLDER, folder=self._descriptor), path)
+            return Folder(self.open(name, _FOLDER), path)
         except NotADirectoryError as error:
             if stat.S_ISLNK(self.stat(name).st_mode):
                 raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path) from error
-            _raise_named(error, path)
-        except OSError as error:
-            _raise_named(error, path)
+            raise
 
     def make(self, name: str, mode: int) -> bool:
         """Make a folder with this very mode; return False when the name is taken."""
         try:
-            os.mkdir(name, mode, dir_fd=self._descriptor)
+            with _Named(f"{self.path}/{name}"):
+                os.mkdir(name, mode, dir_fd=self._descriptor)
         except FileExistsError:
             return False
-        except OSError as error:
-            _raise_named(error, f"{self.path}/{name}")
         made = self.open(name, _FOLDER)
         set_mode(made.number, mode)
         made.close()
@@ -105,37 +114,24 @@ class Folder:
 
     def stat(self, name: str) -> os.stat_result:
         """Return the status of an entry; a link counts as itself."""
-        try:
+        with _Named(f"{self.path}/{name}"):
             return os.stat(name, dir_fd=self._descriptor, follow_symlinks=False)
-        except OSError as error:
-            _raise_named(error, f"{self.path}/{name}")
 
     def link(self, name: str, target: Folder, new: str) -> None:
         """Give a file a second name, never over an existing one."""
-        try:
-            os.link(
-                name,
-                new,
-                src_dir_fd=self._descriptor,
-                dst_dir_fd=target._descriptor,
-                follow_symlinks=False,
-            )
-        except OSError as error:
-            _raise_named(error, f"{target.path}/{new}")
+        folders = {"src_dir_fd": self._descriptor, "dst_dir_fd": target._descriptor}
+        with _Named(f"{target.path}/{new}"):
+            os.link(name, new, **folders, follow_symlinks=False)
 
     def replace(self, name: str, new: str) -> None:
         """Rename a file within this folder, over the file that has the new name."""
-        try:
+        with _Named(f"{self.path}/{new}"):
             os.rename(name, new, src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
-        except OSError as error:
-            _raise_named(error, f"{self.path}/{new}")
 
     def remove(self, name: str) -> None:
         """Remove a file."""
-        try:
+        with _Named(f"{self.path}/{name}"):
             os.unlink(name, dir_fd=self._descriptor)
-        except OSError as error:
-            _raise_named(error, f"{self.path}/{name}")
 
     def names(self) -> list[str]:
         """Return the names of all entries, sorted."""
@@ -181,15 +177,6 @@ def set_mode(descriptor: int, mode: int) -> None:
 def folder_mode(file_mode: int) -> int:
     """Return the mode of a folder whose files have `file_mode`: x wherever they have r."""
     return file_mode | (file_mode & 0o444) >> 2
-
-
-def _raise_named(error: OSError, path: str) -> NoReturn:
-    """Raise the error with the whole path; it knows only the name."""
-    error.filename, error.filename2 = path, None
-    try:
-        raise error
-    finally:
-        del error  # in this frame it would keep all frames below it, until the next collection
 
 
 # The system releases the lock of a process that dies at once; a process that hangs keeps it.

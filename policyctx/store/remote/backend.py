@@ -58,8 +58,7 @@ class SegmentedLog:
     """
 
     def __init__(self, client: ObjectClient, path: str) -> None:
-        self._client = client
-        self._path = path
+        self._client, self._path = client, path
         self._identity = (0, int.from_bytes(sha256(path.encode()).digest()[:8]))
         self._raw = bytearray()
         self._ends: list[int] = []
@@ -230,8 +229,7 @@ class ObjectBatch:
     """
 
     def __init__(self, client: ObjectClient, created: dict[str, bytes]) -> None:
-        self._client = client
-        self._unnamed = created
+        self._client, self._unnamed = client, created
         self._staged: dict[str, tuple[str, bytes]] = {}
         self._created: set[str] = set()
         self._taken: set[str] = set()
@@ -314,8 +312,7 @@ class RemoteBackend:
             if spill is None
             else SpillingClient(url, timeout=timeout, spill=spill)
         )
-        self._spill = spill
-        self._timeout = timeout
+        self._spill, self._timeout = spill, timeout
         self._next_upload = 0.0
         self.is_taken_over = False
         """Whether another process went on with the session while its objects waited."""

@@ -56,8 +56,7 @@ class ObjectClient:
     """
 
     def __init__(self, url: StoreUrl, *, timeout: float) -> None:
-        self.url = url
-        self._timeout = timeout
+        self.url, self._timeout = url, timeout
         self._process = os.getpid()
         self._api, self._opened = _opened(url, timeout)
 

@@ -9,6 +9,7 @@ session ends this one.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import cast
 
 from policyctx.errors import StoreError
@@ -90,23 +91,9 @@ class RemoteState(State):
             pass
         yield f"{self._writer}-0"
 
-    def living(self, backend: Backend) -> dict[str, frozenset[str]]:  # noqa: ARG002
-        """Return nothing: no batch is announced."""
-        return {}
-
     def written_at(self, backend: Backend) -> float:
         """Return when the last segment was written, by the service's clock; 0.0 for none."""
         return self._segments(backend).written_at()
-
-    def left_by_dead(self, backend: Backend) -> list[IndexEntry]:  # noqa: ARG002
-        """Return nothing: no batch is announced."""
-        return []
-
-    def settle_dead(self, backend: Backend) -> None:
-        """Do nothing: no batch is announced."""
-
-    def _mend(self, backend: Backend) -> None:
-        """Do nothing: there is no snapshot."""
 
     def complete_snapshot(self, backend: Backend) -> None:
         """Write the lines that were kept back; there is no snapshot."""
@@ -114,10 +101,6 @@ class RemoteState(State):
             if self._kept_back and not self._other:
                 self._write(backend, self._kept_back)
                 self._kept_back.clear()
-
-    def close(self, backend: Backend) -> None:
-        """Write the lines that were kept back."""
-        self.complete_snapshot(backend)
 
     def shorten(self, backend: Backend) -> None:
         """Do nothing: segments stay."""
@@ -209,16 +192,16 @@ class RemoteState(State):
         """Create the next segment. Raises `StoreError` if another writer has the session."""
         log = self._segments(backend)
         for _ in range(_RACES):
-            known = self._position
-            if log.status.size != (0 if known is None else known.bytes):
+            known, head = self._position, b""
+            if known is None:
+                head = journal.new_head()
+                known = journal.Position(head, log.status.identity, 0, 0)
+            if log.status.size != known.bytes:
                 self._catch_up(backend, lines)  # somebody else read on in this very log
                 continue
-            head = journal.new_head() if known is None else b""
-            number = 0 if known is None else known.number
-            written = journal.numbered([{"writer": self._writer}, *lines], number)
-            raw = head + b"".join(written)
+            written = journal.numbered([{"writer": self._writer}, *lines], known.number)
             try:
-                log.append(raw)
+                log.append(head + b"".join(written))
             except FileExistsError:
                 self._is_followed = True
                 self._catch_up(backend, lines)
@@ -226,12 +209,8 @@ class RemoteState(State):
             self._is_followed = True
             self._gone.clear()
             cast("RemoteBackend", backend).forget_created()
-            self._position = journal.Position(
-                head if known is None else known.head,
-                log.status.identity,
-                log.status.size,
-                number + len(written),
-            )
+            number = known.number + len(written)
+            self._position = replace(known, bytes=log.status.size, number=number)
             return
         raise StoreError(f"{self._root}: others write all the time", path=str(self._root))
 
