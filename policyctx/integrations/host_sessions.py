@@ -381,6 +381,8 @@ class HostSessions:
         self._options = dict(options or {})
         if shape is not None:
             self._options["shapes"] = [*self._options.get("shapes", ()), shape]
+        if isinstance(given, type):
+            raise InputError(f"give a session, not the class {given.__name__}")
         if isinstance(given, Session) or callable(given):
             if options:
                 raise InputError("options of a session need a policy, not a session")

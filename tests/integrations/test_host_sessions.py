@@ -64,6 +64,8 @@ def test_what_is_no_policy_raises_at_construction() -> None:
     given: Any = object()
     with pytest.raises(InputError, match=r"a policy is a preset's name, .* not object"):
         HostSessions(given)
+    with pytest.raises(InputError, match="give a session, not the class Session"):
+        HostSessions(Session)
 
 
 def test_a_function_chooses_by_what_the_host_passes(tmp_path: Path) -> None:
