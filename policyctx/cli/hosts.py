@@ -121,8 +121,12 @@ def _edit(path: Path, edited: Callable[[str], str], *, yes: bool) -> None:
         (before or "").splitlines(), after.splitlines(), str(path), str(path), lineterm=""
     )
     typer.echo(visible("\n".join(lines)))
-    if not yes and not typer.confirm(f"Write {path}?"):
-        raise typer.Exit(1)
+    try:
+        if not yes and not typer.confirm(f"Write {path}?"):
+            raise typer.Exit(1)
+    except typer.Abort:
+        typer.echo(err=True)
+        raise InputError("nothing is written; --yes writes without a question") from None
     settings.write_settings(path, after, before=before)
     typer.echo(visible(f"wrote {path}"))
 
