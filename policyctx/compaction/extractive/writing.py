@@ -37,7 +37,7 @@ class Group(StrEnum):
     FILES = "Files, changed first:"
     TASKS = "Tasks that were open when the agent last wrote its list:"
     STEPS = "Commands, in order, the last run of each:"
-    RESULTS = "Results of other calls since the last change, the newest last:"
+    RESULTS = "What other calls showed, as it was then, the newest last:"
 
     @property
     def label(self) -> str:
