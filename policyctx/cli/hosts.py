@@ -125,8 +125,12 @@ def _edit(path: Path, edited: Callable[[str], str], *, yes: bool) -> None:
         (before or "").splitlines(), new.splitlines(), str(path), str(path), lineterm=""
     )
     typer.echo(visible("\n".join(lines)))
-    if not yes and not typer.confirm(f"{'Remove' if is_over else 'Write'} {path}?"):
-        raise typer.Exit(1)
+    try:
+        if not yes and not typer.confirm(f"{'Remove' if is_over else 'Write'} {path}?"):
+            raise typer.Exit(1)
+    except typer.Abort:
+        typer.echo(err=True)
+        raise InputError("nothing is written; --yes writes without a question") from None
     settings.write_settings(path, new or None, before=before)
     typer.echo(visible(f"{'removed' if is_over else 'wrote'} {path}"))
 

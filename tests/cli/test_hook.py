@@ -42,7 +42,9 @@ def test_it_asks_before_it_writes(settings: Path) -> None:
     refused = policyctx(*HOOK, "--install", stdin=b"n\n")
     assert refused.returncode == 1
     assert not settings.exists()
-    assert policyctx(*HOOK, "--install", stdin=b"").returncode == 1
+    unasked = policyctx(*HOOK, "--install", stdin=b"")
+    assert unasked.returncode == 1
+    assert unasked.stderr.endswith("error: nothing is written; --yes writes without a question\n")
     assert not settings.exists()
     assert policyctx(*HOOK, "--install", stdin=b"y\n").returncode == 0
     assert settings.exists()
