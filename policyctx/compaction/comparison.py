@@ -243,7 +243,8 @@ def _is_same(have: frozenset[str], wanted: frozenset[str]) -> bool:
     """Return whether words are on what is wanted, and on little else."""
     common = _common(have, wanted)
     is_most = common >= _ENOUGH * len(wanted)
-    return common > 0 and (is_most or 2 * common >= _ALIKE * (len(have) + len(wanted)))
+    is_alike = common > 1 and 2 * common >= _ALIKE * (len(have) + len(wanted))
+    return common > 0 and (is_most or is_alike)
 
 
 def sentences_in(text: str) -> Iterator[str]:

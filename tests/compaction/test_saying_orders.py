@@ -197,6 +197,22 @@ def test_a_sentence_that_says_the_opposite_does_not_say_an_order(order: str, tex
     assert is_missing(order, text)
 
 
+@pytest.mark.parametrize(
+    ("order", "text"),
+    [
+        ("Do not touch the migrations folder.", "No migrations needed"),
+        ("Don't edit files in vendor/.", "No files changed"),
+        ("Never delete the production database.", "There is no database"),
+        ("Never push to main.", "The main branch was not protected"),
+        ("Don't change the public API.", "The API does not return 404"),
+    ],
+)
+def test_a_negative_sentence_about_one_thing_of_an_order_does_not_say_it(
+    order: str, text: str
+) -> None:
+    assert is_missing(order, text)
+
+
 def test_the_title_of_a_list_forbids_its_entries() -> None:
     [point] = points_of(History([user("Never rename a public function.")]))
     assert not Seen("Never do this:\n- rename a public function").lacks(point)
