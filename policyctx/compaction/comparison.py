@@ -168,6 +168,10 @@ class Statement:
         """Return whether it says what an order says."""
         if not order.words:
             return order.text in self.text
+        # "No files changed" shares one word with many orders, and says none.
+        is_order = self.asks or cues_of().standing.found_in(self.text)
+        if not is_order and _common(self.words, order.words) < min(2, len(order.words)):
+            return False
         # What is to be done instead of what is forbidden belongs to the order.
         has_rest = not order._ordered or _common(self.words, order._ordered) > 0
         binding = frozenset(word for one in order.clauses if one.binds for word in one.words)
@@ -243,8 +247,7 @@ def _is_same(have: frozenset[str], wanted: frozenset[str]) -> bool:
     """Return whether words are on what is wanted, and on little else."""
     common = _common(have, wanted)
     is_most = common >= _ENOUGH * len(wanted)
-    is_alike = common > 1 and 2 * common >= _ALIKE * (len(have) + len(wanted))
-    return common > 0 and (is_most or is_alike)
+    return common > 0 and (is_most or 2 * common >= _ALIKE * (len(have) + len(wanted)))
 
 
 def sentences_in(text: str) -> Iterator[str]:
