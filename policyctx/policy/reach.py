@@ -258,6 +258,8 @@ class Checked:
         return str(amount)
 
 
+# A call and its result: what takes one out of the list takes both.
+_OTHER_HALF = {"tool_call": "tool_result", "tool_result": "tool_call"}
 NOT_OFFLOADED = "nothing says `offload: true`"
 
 
@@ -409,12 +411,44 @@ def _refused_by_rules(checked: Checked, step: Step, item_type: str) -> str | Non
     tools = tools_left(checked, step, item_type)
     if checked.kind(item_type) in WITH_TOOL and (tools.unwanted or checked.policy.tools):
         tools = tools._replace(wanted=(*tools.wanted, ("*",)))
-    if not tools.wanted and not nearest(checked, item_type, "pin"):
-        return None
     if tools.wanted and not is_without_tool and not is_name_left(*tools):
         return _why_no_tool_is_left(checked, step, tools.wanted)
-    pins = [pin for _, pin in rules_that_speak(checked, item_type, tools, "pin")]
-    return "it is pinned" if all(pins) else None
+    return _why_pinned(checked, step, item_type, tools)
+
+
+def _why_pinned(checked: Checked, step: Step, item_type: str, tools: ToolsLeft) -> str | None:
+    """Return which pin keeps each item of this type and such a tool, None where one is free."""
+    if _is_pinned(checked, item_type, tools):
+        return "it is pinned"
+    other = _OTHER_HALF.get(checked.kind(item_type)) if step.action.leaves_nothing else None
+    if other is not None and all(
+        _is_pinned(checked, name, of_tools) for name, of_tools in _types_of(checked, other, tools)
+    ):
+        return f"its {other.removeprefix('tool_')} is pinned, and both leave together"
+    return None
+
+
+def _is_pinned(checked: Checked, item_type: str, tools: ToolsLeft) -> bool:
+    """Is each item of this type and such a tool pinned."""
+    return all(pin for _, pin in rules_that_speak(checked, item_type, tools, "pin"))
+
+
+def _types_of(checked: Checked, kind: str, tools: ToolsLeft) -> Iterator[tuple[str, ToolsLeft]]:
+    """Yield each type that items of a kind and such a tool may have, with the tools of these.
+
+    A type of which nothing but the tool is matched leaves none of its tools to those after it.
+    """
+    wanted = tools.wanted or (("*",),)
+    for built_in in (name for name in BUILT_IN_TYPES if checked.kind(name) == kind):
+        unwanted = tools.unwanted
+        for name, rule in checked.policy.items.items():
+            match = rule.match
+            if match is not None and match.type == built_in and _unmatched(match) is None:
+                globs = match.tool or ("*",)
+                yield name, ToolsLeft((*wanted, globs), unwanted)
+                if match.model_fields_set <= {"type", "tool"}:
+                    unwanted = (*unwanted, *globs)
+        yield built_in, ToolsLeft(wanted, unwanted)
 
 
 def _why_no_tool_is_left(checked: Checked, step: Step, wanted: tuple[Globs, ...]) -> str:

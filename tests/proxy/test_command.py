@@ -39,6 +39,15 @@ def test_a_wrong_option_is_refused_with_a_reason(
     assert "listens" not in run.stdout
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("field", ["{session_id}", "{session_id:>3}"])
+def test_a_root_with_a_session_id_is_refused(tmp_path: Path, field: str) -> None:
+    run = policyctx("proxy", "--policy", "coding-agent", "--root", tmp_path / field, cwd=tmp_path)
+    assert run.returncode == 1
+    assert "--root is the folder of all sessions" in " ".join(run.stderr.split())
+    assert not list(tmp_path.iterdir())
+
+
 AGENTS = """\
 apiVersion: policyctx/v1
 agents:
