@@ -128,7 +128,6 @@ class BedrockShape(Shape):
 
 
 def _result(path: Path, result: Mapping[str, Any]) -> Iterator[Part]:
-    """Yield a result, then the images and documents in it."""
     blocks, call_id = result["content"], result["toolUseId"]
     error = result.get("status") == "error"
     plain = [_plain(block) for block in blocks]

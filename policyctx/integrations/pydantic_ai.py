@@ -126,7 +126,6 @@ class PydanticAIShape(Shape):
                 yield Part((i,), "unknown", text, tool=tool, call_id=call_id)
 
     def _result(self, i: int, part: HostObject, message: Message) -> Iterator[Part]:
-        """Yield a result, then the files in it."""
         error = getattr(part, "outcome", "failed") in {"failed", "retried"}
         content, seen = part.content, _result_text(part)
         files = [(j, piece) for j, piece in enumerate(_listed(content)) if _block(piece)]
@@ -377,6 +376,5 @@ class PolicyCapability(AbstractCapability[Any]):  # type: ignore[misc]
         return Asked(None, list(request.messages), system, tools, plain=self._compared, model=model)
 
     def _compared(self, message: Message) -> dict[str, Any]:
-        """Return what the messages of two requests are compared by."""
         found: Any = self._shape.plain(message)
         return {"kind": message.kind, "content": found["parts"]}

@@ -98,7 +98,6 @@ class PolicyPlugin(Plugin):  # type: ignore[misc]
         return self._sessions.of_id(session_id)
 
     async def _before(self, event: BeforeModelCallEvent) -> None:
-        """Replace the messages of the agent by the edited list."""
         agent = event.agent
         messages: list[Any] = agent.messages
         last = self._sent.pop(agent, None)
@@ -147,7 +146,6 @@ class PolicyPlugin(Plugin):  # type: ignore[misc]
             await last.turn.observe(billed)
 
     def _compared(self, message: Message) -> dict[str, Any]:
-        """Return what the messages of two requests are compared by."""
         return {"from": message.get("role"), "content": self._shape.plain(message)}
 
 

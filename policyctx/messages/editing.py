@@ -444,8 +444,7 @@ def _reasoning(item: Fields) -> Iterator[Piece]:
 
 
 def _compaction(item: Fields) -> Iterator[Piece]:
-    encrypted = list(_encrypted(item))
-    yield from encrypted or _other_item(item)
+    yield from list(_encrypted(item)) or _other_item(item)
 
 
 def _encrypted(item: Fields) -> Iterator[Piece]:

@@ -93,6 +93,12 @@ class Node:
             node = found
         return node
 
+    def without(self, *keys: str) -> Node:
+        """Return a map without these keys, and any other value as it is."""
+        if not self.is_map:
+            return self
+        return replace(self, value={k: v for k, v in self.value.items() if k not in keys})
+
     def said(self, *path: str | int) -> Any:  # noqa: ANN401 - what a file may say
         """Return the value at the end of a path, None for nothing."""
         child = self.child(*path)
@@ -232,6 +238,12 @@ def keys_below(model: type[Section], path: tuple[str, ...] = ()) -> Iterator[tup
 def action_of(step: Node) -> Action | None:
     """Return the action of a step, None where it has none that is known."""
     return STEP_ACTIONS.get(str(step.said("do")))
+
+
+def compacts(step: Node) -> bool:
+    """Return whether a step replaces messages by a summary."""
+    action = action_of(step)
+    return action is not None and action.takes_messages
 
 
 def steps_of(root: Node) -> list[Node]:

@@ -556,7 +556,6 @@ def _length(one: ProxyConversation) -> int:
 
 
 def _beginning(api: Api, body: Body) -> Identity:
-    """Return the identity of a conversation that no request names."""
     return Identity(_BEGINNING, (beginning_of(body.messages), api.messages), is_strong=False)
 
 

@@ -104,6 +104,7 @@ class Turning:
         self._unpriced: set[tuple[str, str]] = set()
         """The models, with their service tier, without a price that the log has named."""
         self.counts = Counts()
+        self._count = self.counts.request
         self._failures = Failures(self.counts, dry_run=dry_run)
 
     def warm_up(self) -> None:
@@ -405,13 +406,20 @@ class Turning:
         return session
 
     def _new_session(self, policy: OffloadPolicy, name: str) -> Session:
+        """Return a session; in a dry run it writes no file and asks no model for a summary."""
+        root, record = self.root / name, self._record_path
         if not self.dry_run:
-            root, record = self.root / name, self._record_path
             return Session(policy, root=root, session_id=name, on_invalid="keep", record=record)
-        return dry_session(policy, self.root / name, name)
-
-    def _count(self, outcome: str) -> None:
-        self.counts.request(outcome)
+        store = UnwrittenRecords(root, policy.store)
+        by = None if policy.compacting_step is None else summarizer_for("extractive")
+        return Session(
+            policy,
+            session_id=name,
+            store=store,
+            on_invalid="keep",
+            summarizer=by,
+            expects_usage=False,
+        )
 
 
 def _locked(conversation: ProxyConversation) -> Steps[None]:
@@ -441,20 +449,3 @@ def _fields(api: Api, result: Result) -> dict[str, object]:
     found = {api.system: result.system, "tools": result.tools}
     # A marker of the whole request would be one breakpoint more.
     return {MARKER: REMOVED} | {n: value for n, value in found.items() if n and value is not None}
-
-
-# It asks no model.
-_OFFLINE = "extractive"
-
-
-def dry_session(policy: OffloadPolicy, root: Path, name: str) -> Session:
-    """Return a session that writes no file and asks no model for a summary."""
-    summarizer = None if policy.compacting_step is None else summarizer_for(_OFFLINE)
-    return Session(
-        policy,
-        session_id=name,
-        store=UnwrittenRecords(root, policy.store),
-        on_invalid="keep",
-        summarizer=summarizer,
-        expects_usage=False,
-    )
