@@ -13,12 +13,7 @@ from typing import Any
 
 from policyctx.definitions.items import HostObject, Message, Path, joined
 from policyctx.messages.json_text import JSON, SPACED, Text, json_text
-from policyctx.messages.shapes.block_texts import (
-    BlockList,
-    joined_text,
-    shown_texts,
-    texts_in,
-)
+from policyctx.messages.shapes.block_texts import BlockList, joined_text, shown_texts, texts_in
 from policyctx.messages.shapes.blocks import file_part, shown_files
 from policyctx.messages.shapes.shape import REMOVED, Part, Shape, kind_of_text
 

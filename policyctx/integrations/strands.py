@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from operator import is_
 from typing import Any, NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary
 
@@ -55,9 +56,7 @@ class _Sent(NamedTuple):
 
     def is_repeated(self, messages: list[Message]) -> bool:
         """Return whether these are the messages that were sent, so no answer has come."""
-        return len(messages) == len(self.messages) and all(
-            one is other for one, other in zip(messages, self.messages, strict=True)
-        )
+        return len(messages) == len(self.messages) and all(map(is_, messages, self.messages))
 
 
 class PolicyPlugin(Plugin):  # type: ignore[misc]

@@ -391,11 +391,7 @@ def split_where_dropped(root: Node, policy: Policy) -> Iterator[Diagnostic]:
                 for item_type in reach.taken_types(checked, step):
                     tools = reach.tools_left(checked, step, item_type)
                     given = reach.rules_that_speak(checked, item_type, tools, "keep_recent")
-                    found |= {
-                        path: step
-                        for path, keep in given
-                        if getattr(keep, "batches", "") == "split"
-                    }
+                    found |= {p: step for p, keep in given if keep and keep.batches == "split"}
     for path, step in found.items():
         if checked.is_written(path):
             yield from _split_batches(root.deepest(path)[1], f"the step {step.name!r}, which drops")

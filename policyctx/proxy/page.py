@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from functools import cache
 from html import escape
 from importlib import resources
+from itertools import chain
 from typing import Any
 from urllib.parse import parse_qs, quote
 
@@ -454,8 +455,7 @@ class Pages:
             wanted = {session: found.get(session, [])}
             if session in saved.keys() - found.keys():
                 wanted = {session: self._decisions(session, unreadable)}
-        newest = sorted(_joined(wanted.values()), key=lambda one: one.at or 0.0)
-        newest.reverse()
+        newest = sorted(chain(*wanted.values()), key=lambda one: one.at or 0.0)[::-1]
         shown = newest[:_MOST_SHOWN]
         return Overview(
             policy=self._policies.general.policy.name,
@@ -488,8 +488,8 @@ class Pages:
         saved, unlisted = self._saved()
         names = {one.name for one in self._registry.live()} | saved.keys()
         names &= {session} if session else names
-        found = _joined(self._decisions(name, unreadable) for name in sorted(names))
-        shown = [one.values(with_content=self._show_content) for one in found]
+        found = (self._decisions(name, unreadable) for name in sorted(names))
+        shown = [one.values(with_content=self._show_content) for each in found for one in each]
         return {
             "dry_run": self._dry_run,
             "decisions": shown,
@@ -554,10 +554,6 @@ def _live(one: ProxyConversation, decisions: int) -> Listed:
 def _problem(one: ProxyConversation) -> str:
     """Return why offloading has stopped in a session; empty while its writes succeed."""
     return "" if one.session is None else one.session.writes.problem
-
-
-def _joined(lists: Iterable[Sequence[Decided]]) -> list[Decided]:
-    return [one for each in lists for one in each]
 
 
 def _json(value: object) -> PageAnswer:

@@ -332,7 +332,7 @@ def remove_block(message: Message, path: Path, *, is_result: bool) -> None:
         put(message, holder, REMOVED if is_result or len(holder) > 1 else "")
 
 
-def at(message: Message, path: Sequence[str | int]) -> object:
+def at(message: Message, path: Sequence[str | int]) -> PlainValue:
     """Return the value at `path`; a block may be a map or an object of a provider's SDK."""
     found: Any = message
     for part in path:
