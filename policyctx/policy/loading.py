@@ -51,16 +51,16 @@ def unset(root: Node) -> list[Diagnostic]:
     found = []
     for _, node in root.leaves():
         match = _VARIABLE.fullmatch(node.value) if isinstance(node.value, str) else None
-        if match is not None and node.variable is not None:
+        if match is None:
+            continue
+        sentence, hint = f"the variable {match[1]} is not set", ""
+        if node.variable is not None:
             sentence = f"{shown_node(node)} is itself a variable, which is not looked up"
-            found.append(Diagnostic(node.place, "PC110", sentence))
-        elif match is not None and node.raw is not None:
+        elif node.raw is not None:
             sentence = f"the default is itself a variable, {node.raw}, which is not looked up"
-            found.append(Diagnostic(node.place, "PC110", sentence))
-        elif match is not None:
-            name = match.group(1)
-            hint = f"set it, or give a default: ${{{name}:-…}}"
-            found.append(Diagnostic(node.place, "PC110", f"the variable {name} is not set", hint))
+        else:
+            hint = f"set it, or give a default: ${{{match[1]}:-…}}"
+        found.append(Diagnostic(node.place, "PC110", sentence, hint))
     return found
 
 

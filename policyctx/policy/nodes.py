@@ -280,17 +280,15 @@ def hint_for(error: PlainValue, lines: Sequence[str]) -> str:
             return f"{char!r} is a full-width sign; use {_FULL_WIDTH[char]!r}"
     problem = str(error.problem)
     if "cannot start any token" in problem and mark:
-        return _about_character(lines[mark.line][mark.column])
+        char = lines[mark.line][mark.column]
+        is_tab = char == "\t"
+        return "indent with spaces, not with a tab" if is_tab else f"quote a text with {char!r}"
     if context and ("end of stream" in problem or "expected ',' or" in problem):
         opened = lines[context.line][context.column]
         closing = f"the {opened} at {context.line + 1}:{context.column + 1} may not be closed"
         is_text = opened in "[{" and mark is not None and mark.line == context.line
         return f"{closing}; quote a text that begins with `{opened}`" if is_text else closing
     return next((hint for said, hint in _HINTS.items() if said in problem), "")
-
-
-def _about_character(char: str) -> str:
-    return "indent with spaces, not with a tab" if char == "\t" else f"quote a text with {char!r}"
 
 
 MAX_DEPTH = 32

@@ -148,11 +148,6 @@ def short_form(key: str, kind: type, said: str) -> Callable[[Any], Any]:
     return checked
 
 
-def one_or_more(value: PlainValue) -> PlainValue:
-    """Read a single value where a list is meant as a list of one."""
-    return value if isinstance(value, list) else [value]
-
-
 def flag_globs_or_map(value: PlainValue) -> PlainValue:
     """Read `true` as a map with the `tools` of that name, all; a glob or several as those tools.
 

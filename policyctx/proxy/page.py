@@ -333,9 +333,9 @@ def _row(names: Sequence[str], cells: Sequence[str]) -> str:
 
 
 def _footer() -> Iterator[str]:
-    yield "<footer>"
     yield (
-        '<nav aria-label="Data"><ul><li><a href="decisions.json">All decisions as JSON</a></li>'
+        '<footer>\n<nav aria-label="Data"><ul>'
+        '<li><a href="decisions.json">All decisions as JSON</a></li>'
         '<li><a href="metrics">Metrics for Prometheus</a></li>'
         '<li><a href="health">Health as JSON</a></li></ul></nav>'
     )
@@ -343,9 +343,8 @@ def _footer() -> Iterator[str]:
         '<p class="muted">Saved or lost is what providers billed for prompts, at the list prices of'
         f" {_text(prices_source())}, less an estimate without the policy: the same prompts with all"
         " that left them, in a cache that no edit changed. Reload the"
-        " page for new figures.</p>"
+        " page for new figures.</p>\n</footer>"
     )
-    yield "</footer>"
 
 
 def _text(value: object) -> str:

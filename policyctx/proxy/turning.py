@@ -43,7 +43,7 @@ from policyctx.proxy.scanning import UntouchableError
 from policyctx.replay.unwritten_store import UnwrittenRecords
 from policyctx.session import Session
 from policyctx.tokens.usage import usage_of
-from policyctx.turns.driving import Steps, finished
+from policyctx.turns.driving import Steps
 from policyctx.turns.request import Request
 from policyctx.turns.result import Result
 
@@ -119,10 +119,6 @@ class Turning:
         except Exception as error:  # noqa: BLE001 - a turn reports what fails in it
             self._failures.note(error, "the proxy was not warmed up")
 
-    def turned(self, request: ListRequest) -> Turned:
-        """Return what to send for a request; raises nothing."""
-        return finished(self.in_steps(request))
-
     def in_steps(self, request: ListRequest) -> Steps[Turned]:
         """Return what to send for a request, in steps; raises nothing.
 
@@ -190,12 +186,11 @@ class Turning:
         yield from self._taken(conversation, session, body, result)
         return self._put(conversation, api, body, result)
 
-    def observe(self, turned: Turned, usage: object) -> None:
-        """Learn from the usage of a response, unless another turn has begun; raises nothing."""
-        finished(self.observe_in_steps(turned, usage))
-
     def observe_in_steps(self, turned: Turned, usage: object) -> Steps[None]:
-        """Learn from a usage as `observe` does, in steps, the first of which is short."""
+        """Learn from the usage of a response, unless another turn has begun; raises nothing.
+
+        The first step is short.
+        """
         one = turned.conversation
         if one is None:
             return

@@ -115,7 +115,9 @@ class _OneOrMore:
     def __get_pydantic_core_schema__(
         self, source: type[Any], handler: GetCoreSchemaHandler
     ) -> CoreSchema:
-        return core_schema.no_info_before_validator_function(values.one_or_more, handler(source))
+        return core_schema.no_info_before_validator_function(
+            lambda value: value if isinstance(value, list) else [value], handler(source)
+        )
 
     def __get_pydantic_json_schema__(
         self, schema: CoreSchema, handler: GetJsonSchemaHandler
