@@ -26,13 +26,13 @@ def read_file(path: str) -> str:
 async def main() -> None:
     """Run the agent, and print its answer."""
     service = InMemorySessionService()
-    await service.create_session(app_name="files", user_id="me", session_id="read-the-folder")
+    await service.create_session(app_name="files", user_id="me", session_id="adk-agent")
     names = {"app_name": "files", "session_service": service}
     agent = LlmAgent(name="reader", model="gemini-3-pro", tools=[read_file])
     policy = PolicyPlugin("coding-agent")
     runner = Runner(agent=agent, **names, plugins=[policy])
     message = types.Content(role="user", parts=[types.Part(text=task)])
-    events = runner.run_async(user_id="me", session_id="read-the-folder", new_message=message)
+    events = runner.run_async(user_id="me", session_id="adk-agent", new_message=message)
     async for event in events:
         if event.is_final_response():
             print(event.content.parts[0].text)

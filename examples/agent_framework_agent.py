@@ -31,5 +31,5 @@ agent = Agent(
     default_options={"store": False},
     middleware=[policy],
 )
-session = agent.create_session(session_id="read-the-folder")
+session = agent.create_session(session_id="agent-framework-agent")
 print(asyncio.run(agent.run(task, session=session)).text)

@@ -98,7 +98,7 @@ def read_file(path: Annotated[str, "The path of the file"]) -> str:
 folder = Path(sys.argv[1])
 names = ", ".join(sorted(path.name for path in folder.iterdir()))
 task = f"Read each of these files and compare them: {names}"
-session = Session("coding-agent", session_id="read-the-folder", shapes=[HaystackShape()])
+session = Session("coding-agent", session_id="haystack-agent", shapes=[HaystackShape()])
 llm = OpenAIChatGenerator(model="gpt-6-sol")
 agent = Agent(chat_generator=llm, tools=[read_file], hooks={"before_llm": [PolicyHook(session)]})
 result = agent.run(messages=[ChatMessage.from_user(task)])

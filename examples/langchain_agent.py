@@ -23,7 +23,7 @@ def read_file(path: str) -> str:
 folder = Path(sys.argv[1])
 names = ", ".join(sorted(path.name for path in folder.iterdir()))
 task = f"Read each of these files and compare them: {names}"
-config: RunnableConfig = {"configurable": {"thread_id": "read-the-folder"}, "recursion_limit": 100}
+config: RunnableConfig = {"configurable": {"thread_id": "langchain-agent"}, "recursion_limit": 100}
 policy = PolicyMiddleware("coding-agent")
 agent = create_agent("openai:gpt-6-sol", [read_file], middleware=[policy])
 result = agent.invoke({"messages": [{"role": "user", "content": task}]}, config)

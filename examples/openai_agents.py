@@ -25,6 +25,6 @@ folder = Path(sys.argv[1])
 names = ", ".join(sorted(path.name for path in folder.iterdir()))
 agent = Agent(name="reader", model="gpt-6-sol", tools=[read_file])
 task = f"Read each of these files and compare them: {names}"
-policy = PolicyFilter(Session("coding-agent", session_id="read-the-folder"))
+policy = PolicyFilter(Session("coding-agent", session_id="openai-agents"))
 result = Runner.run_sync(agent, task, max_turns=50, **policy.options)
 print(result.final_output)

@@ -34,7 +34,7 @@ def read_file(folder: Path, path: str) -> str:
 
 folder = Path(sys.argv[1])
 names = ", ".join(sorted(path.name for path in folder.iterdir()))
-session = Session("coding-agent", session_id="read-the-folder")
+session = Session("coding-agent", session_id="openai-sdk")
 client = with_policy(OpenAI(), session)
 items = [{"role": "user", "content": f"Read each of these files and compare them: {names}"}]
 while True:

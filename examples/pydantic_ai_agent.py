@@ -24,5 +24,5 @@ names = ", ".join(sorted(path.name for path in folder.iterdir()))
 task = f"Read each of these files and compare them: {names}"
 policy = PolicyCapability("coding-agent")
 agent = Agent("openai:gpt-6-sol", tools=[read_file], capabilities=[policy])
-result = agent.run_sync(task, conversation_id="read-the-folder")
+result = agent.run_sync(task, conversation_id="pydantic-ai-agent")
 print(result.output)

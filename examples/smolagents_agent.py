@@ -29,6 +29,6 @@ names = ", ".join(sorted(path.name for path in folder.iterdir()))
 task = f"Read each of these files and compare them: {names}"
 limits = {"max_steps": 100, "verbosity_level": 0}
 model = OpenAIServerModel("gpt-6-sol")
-policy = PolicyCallback("coding-agent", session_id="read-the-folder")
+policy = PolicyCallback("coding-agent", session_id="smolagents-agent")
 agent = ToolCallingAgent([read_file], model, step_callbacks=[policy], **limits)
 print(agent.run(task))

@@ -25,7 +25,7 @@ def read_file(path: str) -> str:
 folder = Path(sys.argv[1])
 names = ", ".join(sorted(path.name for path in folder.iterdir()))
 task = f"Read each of these files and compare them: {names}"
-policy = PolicyPlugin("coding-agent", session_id="read-the-folder")
+policy = PolicyPlugin("coding-agent", session_id="strands-agent")
 agent = Agent(
     OpenAIModel(model_id="gpt-6-sol"),
     tools=[read_file],

@@ -48,6 +48,13 @@ def test_the_policy_in_the_readme_decides_as_described(tmp_path: Path) -> None:
     assert [d.item.tool for d in decisions] == ["Bash", "mcp__web__get"]
 
 
+@pytest.mark.parametrize("path", [*ROOT.glob("docs/*.md")], ids=lambda path: path.name)
+def test_a_page_with_an_extra_says_how_a_clone_installs_it(path: Path) -> None:
+    lines = re.findall(r"^    pip install 'policyctx\[.*", path.read_text("utf-8"), re.MULTILINE)
+    for extras, rest in re.findall(r"(\[.*?\])'(.*)", lines[0] if lines else ""):
+        assert rest.endswith(f"   # in your clone: '.{extras}'")
+
+
 @pytest.mark.parametrize("preset", preset_names())
 def test_every_preset_is_on_its_page(preset: str) -> None:
     assert f"| `{preset}` |" in (ROOT / "docs" / "presets.md").read_text(encoding="utf-8")

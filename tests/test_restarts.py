@@ -1085,6 +1085,19 @@ def test_of_equal_words_the_same_have_left_after_a_restart(
 
 
 @in_all_shapes
+def test_dropped_words_that_are_said_again_behind_the_returned_list_are_new_after_a_restart(
+    shape: str, tmp_path: Path
+) -> None:
+    """The list then has the messages of the one that was given, in another order."""
+    words = ROUNDS[shape](1)[0]
+    live = forgetful(shape, tmp_path, keep_recent=2)
+    own = [one for i in range(3) for one in ROUNDS[shape](i)]
+    left = live.apply([*own, words, *ROUNDS[shape](3)[1:]]).messages
+    again = [*left, words, *ROUNDS[shape](4)[1:]]
+    assert str(left_before_decisions(live, again, shape)).count("question 1") == 2
+
+
+@in_all_shapes
 def test_a_result_that_was_edited_on_arrival_is_there_in_a_longer_list_after_a_compaction(
     shape: str, tmp_path: Path
 ) -> None:

@@ -55,6 +55,7 @@ def main() -> None:
             raise
         said = io.StringIO()
         show(said)
+        said.write(_presets(error))
         sys.stderr.write(visible(said.getvalue()))
         sys.exit(getattr(error, "exit_code", 1))
 
@@ -75,4 +76,15 @@ def _said(error: PolicyctxError) -> str:
         return f"error: {error}"
     from policyctx.cli.output import Format, shown  # noqa: PLC0415 - seldom needed
 
-    return shown(error.diagnostics, Format.TEXT)
+    return "\n".join((shown(error.diagnostics, Format.TEXT), *getattr(error, "__notes__", ())))
+
+
+def _presets(error: Exception) -> str:
+    """Return which presets there are, for wrong usage that gives no policy; else empty."""
+    wanted = getattr(getattr(error, "param", None), "name", "")
+    if wanted != "policy" or getattr(error, "message", ""):
+        return ""
+    from policyctx.cli.app import A_POLICY  # noqa: PLC0415
+    from policyctx.policy.sources import preset_names  # noqa: PLC0415
+
+    return f"{A_POLICY}; the presets are {', '.join(preset_names())}\n"

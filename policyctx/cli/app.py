@@ -2,6 +2,7 @@
 
 import importlib
 from functools import cached_property
+from pathlib import Path
 from typing import Annotated, NamedTuple
 
 import typer
@@ -9,6 +10,7 @@ from typer.core import TyperCommand, TyperGroup
 
 import policyctx
 from policyctx.definitions.items import HostObject
+from policyctx.errors import PolicyError
 
 
 class _Listed(NamedTuple):
@@ -97,12 +99,33 @@ class Command(TyperCommand):
         if isinstance(found, typer.Typer):
             alone.add_typer(found, name=name, help=listed.help)
         else:
-            alone.command(name)(found)
+            alone.command(name, cls=_Imported)(found)
         return typer.main.get_group(alone).commands[name]
 
     def make_context(self, *arguments: HostObject, **options: HostObject) -> HostObject:
         """Return the context of the whole command, which then runs in place of this one."""
         return self.imported.make_context(*arguments, **options)
+
+
+class _Imported(TyperCommand):
+    """A whole command; of a conversation in the place of the policy it says what comes first."""
+
+    def invoke(self, ctx: HostObject) -> HostObject:
+        try:
+            return super().invoke(ctx)
+        except PolicyError as error:
+            named, params = error.diagnostics[0].place.file, self.get_params(ctx)
+            order = [str(p.metavar) for p in params if p.param_type_name == "argument"]
+            policies = [p for p in params if str(p.metavar).startswith("POLICY")]
+            is_given = len(order) > 1 and named in [ctx.params[p.name] for p in policies]
+            if is_given and Path(named).exists() and Path(named).suffix not in _YAML:
+                way = " ".join(("policyctx", *ctx.command_path.split()[1:], *order))
+                error.add_note(f"note: the order is `{way}`; {A_POLICY}")
+            raise
+
+
+_YAML = (".yaml", ".yml")
+A_POLICY = "a policy is a preset's name or a YAML file"
 
 
 class _Commands(TyperGroup):

@@ -246,6 +246,8 @@ def _request_without(
     error: UnreadableRecordingError, content: bytes, choice: RecordedChoice
 ) -> Given:
     """Return the request in a document, or raise why it is neither that nor a recording."""
+    if not content.strip():
+        raise MessagesError("it is empty") from error
     is_list = error.is_other or error.format in LISTS
     if is_list and choice.session is not None:
         raise MessagesError("--session needs a recording") from error

@@ -305,10 +305,13 @@ def _empty_folder(wanted: Path | None) -> Path:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=wanted is not None)
         if any(folder.iterdir()):
-            raise StoreError(f"{folder} is not empty", path=str(folder))
+            raise StoreError(f"{folder} is not empty: {_WAY_ON}", path=str(folder))
     except OSError as error:
         raise StoreError(f"{folder} cannot be made: {error.strerror}", path=str(folder)) from error
     return folder
+
+
+_WAY_ON = "name another folder, or leave out --dir"
 
 
 def _write(path: Path, messages: list[Message]) -> None:

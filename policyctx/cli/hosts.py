@@ -15,7 +15,7 @@ from policyctx.integrations import claude_code_settings as settings
 from policyctx.integrations.arrival_bounds import forget_compactions
 from policyctx.integrations.claude_code import DEFAULT_POLICY, run
 from policyctx.integrations.mcp_server import McpOverHttp, read_back_server
-from policyctx.policy.loading import load_policy
+from policyctx.planning.compiled import OffloadPolicy
 from policyctx.policy.sources import is_shipped
 from policyctx.store.backend import store_root
 
@@ -83,7 +83,9 @@ def claude_code(
         _edit(path, settings.uninstalled, yes=yes)
         forget_compactions()
         return
-    load_policy(policy)
+    reason = settings.idle_reason(OffloadPolicy.load(policy), compaction=without is None)
+    if reason:
+        typer.echo(visible(f"warning: {policy}: {reason}"), err=True)
     command = _command(policy, root, project=project)
     _edit(path, lambda text: settings.installed(text, command, compaction=without is None), yes=yes)
     if without is not None:
@@ -111,20 +113,26 @@ def _command(policy: str, root: str | None, *, project: bool) -> str:
 def _edit(path: Path, edited: Callable[[str], str], *, yes: bool) -> None:
     before = settings.read_settings(path)
     try:
-        after = edited("{}\n" if before is None or not before.strip() else before)
+        after = edited(settings.EMPTY if before is None or not before.strip() else before)
     except ValueError as error:
         raise SettingsError(f"{path} cannot be edited: {error}", path=str(path)) from error
-    if after == ("{}\n" if before is None else before):
+    if after == (settings.EMPTY if before is None else before):
         typer.echo(visible(f"nothing to change in {path}"))
         return
+    is_over = before is not None and settings.is_left_of_own(path, after)
+    new = "" if is_over else after
     lines = unified_diff(
-        (before or "").splitlines(), after.splitlines(), str(path), str(path), lineterm=""
+        (before or "").splitlines(), new.splitlines(), str(path), str(path), lineterm=""
     )
     typer.echo(visible("\n".join(lines)))
-    if not yes and not typer.confirm(f"Write {path}?"):
-        raise typer.Exit(1)
-    settings.write_settings(path, after, before=before)
-    typer.echo(visible(f"wrote {path}"))
+    try:
+        if not yes and not typer.confirm(f"{'Remove' if is_over else 'Write'} {path}?"):
+            raise typer.Exit(1)
+    except typer.Abort:
+        typer.echo(err=True)
+        raise InputError("nothing is written; --yes writes without a question") from None
+    settings.write_settings(path, new or None, before=before)
+    typer.echo(visible(f"{'removed' if is_over else 'wrote'} {path}"))
 
 
 def mcp(

@@ -27,7 +27,7 @@ from policyctx.planning.compiled import OffloadPolicy
 from policyctx.policy.sources import is_shipped
 from policyctx.replay import running
 from policyctx.replay.executing import Executor
-from policyctx.replay.inventory import AgentFiles
+from policyctx.replay.inventory import AgentFiles, older_in_words
 from policyctx.replay.places import RecordingFile, RecordingOrigin, WorkPart
 from policyctx.replay.reading import PIPE_REFUSED, unread_in_words
 
@@ -128,6 +128,8 @@ class Progressed(Generic[T]):
     """By file, what is not understood: how often, by what it is."""
     repeated: Counter[str] = field(default_factory=Counter)
     """By file, how many of its calls it or an earlier file has, too; they are counted once."""
+    older: list[float] = field(default_factory=list)
+    """When the sessions ended that `--since` leaves out."""
     files: int = 0
     """Files that are done, those included that gave nothing."""
     of_files: int = 0
@@ -146,6 +148,7 @@ class Progressed(Generic[T]):
                 if outcome.counts:
                     self.unread.setdefault(outcome.path, Counter()).update(outcome.counts)
                 self.repeated[outcome.path] += outcome.repeated
+                self.older += outcome.older
             else:
                 self.results.append(outcome)
                 self.origins.append(RecordingOrigin(part, index))
@@ -273,7 +276,8 @@ def _left(so_far: Progressed[T]) -> Iterator[str]:
     if so_far.is_interrupted:
         yield f"interrupted: {so_far.files} of {so_far.of_files} files are done"
     elif not so_far.results and not so_far.failures:
-        yield "error: no recording was found"
+        older = f"; {older_in_words(so_far.older, 'session')}" if so_far.older else ""
+        yield f"error: no recording was found{older}"
     elif so_far.calls == 0 and not so_far.failures:
         yield "error: no recording has a call of a model"
 

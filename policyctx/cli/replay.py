@@ -105,7 +105,7 @@ def recording_files(
         return files(map(place_of, paths), partial=partial, since=since)
     looked = files_of_agents(agents or (), since)
     progress.tell_left_out(looked)
-    require_files(looked, since)
+    require_files(looked, named=bool(agents))
     # Reading what cannot be looked up reports why.
     return [RecordingFile(path, named=True) for of in looked for path in of.unreadable] + [
         RecordingFile(file.path, named=False, bytes=file.bytes, partial=partial, since=since)

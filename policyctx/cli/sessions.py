@@ -66,7 +66,7 @@ def sessions(
     out, loaded = output.console(), None if no_replay else progress.replay_policy(policy)
     looked = inventory.files_of_agents(agent or (), since)
     progress.tell_left_out(looked)
-    inventory.require_files(looked, since)
+    inventory.require_files(looked, named=bool(agent))
     replay: dict[str, Any] | None = None
     if not as_json:
         for line in _looked_in(looked):
@@ -122,6 +122,9 @@ def _glanced(
                 bar.advance(file.bytes)
         except KeyboardInterrupt:
             so_far.is_interrupted = True
+    so_far.older = [
+        one.last for one in so_far.results if one.last is not None and one.last < (since or 0)
+    ]
     so_far.results, repeated = inventory.counted_once(so_far.results, since)
     so_far.repeated = Counter({str(path): ids.total() for path, ids in repeated.items()})
     so_far.calls = sum(len(one.calls) for one in so_far.results)

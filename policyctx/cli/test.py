@@ -1,7 +1,9 @@
 """`policyctx test`: run features, with no pytest configuration at all."""
 
 import sys
+from collections.abc import Sequence
 from importlib.util import find_spec
+from itertools import takewhile
 from pathlib import Path
 from typing import Annotated
 
@@ -104,6 +106,7 @@ def run(
     # pytest would send their characters to the terminal as they are.
     if odd := [path for path in paths or () if visible(path) != path]:
         raise typer.BadParameter(f"{odd[0]} has control or hidden characters; name its folder")
+    _require_features(() if steps else paths or ())
     options = ["--policyctx-only", "--continue-on-collection-errors", "-q"]
     if steps:
         words = [one for one in paths or () if not Path(one.partition("::")[0]).exists()]
@@ -127,3 +130,16 @@ def run(
         sys.path.insert(0, str(Path.cwd()))  # as `python -m pytest` does
     code = int(pytest.main([*_PLUGINS, *_IMPORTED, *options, *(paths or ())]))
     raise typer.Exit(_CODES.get(code, code))
+
+
+def _require_features(paths: Sequence[str]) -> None:
+    """Raise `typer.BadParameter` for a path that is not there, or a file that has no features."""
+    # Options of pytest come after the paths, with values of their own.
+    for path in takewhile(lambda one: not one.startswith("-"), paths):
+        name = path.partition("::")[0]
+        if not Path(name).exists():
+            raise typer.BadParameter(f"{name}: no such file or folder")
+        if Path(name).is_file() and Path(name).suffix in (".yaml", ".yml"):
+            way = "name FILE.feature or a folder; a scenario in it names the policy by"
+            given = f'`Given the policy "{Path(name).name}"`'
+            raise typer.BadParameter(f"{name} is not a feature file: {way} {given}")

@@ -117,8 +117,10 @@ _BEFORE_WORDS = re.compile(r"^[\s#>*_\-(\[]*(?:\d+[.):]\s*)?[*_]*")
 _SIGN = r"(?:[^\w\n]|_)"
 _NUMBERS = (r"\d+(?:\.\d+)*", "[一二三四五六七八九十]+", "[ivx]+|[a-h]")
 _ANY_NUMBER = rf"(?:(?:section|part|第){_SIGN}*)?(?:{'|'.join(_NUMBERS)})(?:部分|[节章条])?"
-_BEFORE_HEADING = re.compile(rf"{_SIGN}*(?:{_ANY_NUMBER}{_SIGN}+)?", re.IGNORECASE)
-_END_OF_HEADING = re.compile(r":|\s[-\u2013—/]\s|—|[|(\[】]|\*\*|__")
+_BEFORE_HEADING = re.compile(
+    rf"(?:[ \t]*<section \w+=)?{_SIGN}*(?:{_ANY_NUMBER}{_SIGN}+)?", re.IGNORECASE
+)
+_END_OF_HEADING = re.compile(r":|\s[-\u2013—/]\s|—|[|(\[】>]|\*\*|__")
 _HTML = re.compile(r"</?(?:h[1-6]|b|strong)>", re.IGNORECASE)
 _WORD = re.compile(r"[^\W_]+")
 # A number in a circle or in brackets is one character, and no sign follows it.
@@ -133,6 +135,7 @@ _HEADING_STYLES = [
         r"^.{0,60}\w.{0,9}\n {0,3}([=-])\1+[ \t]*$",
         rf"^{_SIGN}*?(?:{_ANY_NUMBER}{_SIGN}+?)?(\*\*|__)(?=\w)[^*_\n]{{1,60}}\1",
         r"^ ?【[^】\n]{1,60}】",
+        r"^ {0,3}<(?!invoke|parameter)(?=\w)[^<>\n]{1,60}>",  # those two are of a call of a tool
         rf"^ ?(?=[^\W\d_]){_TITLE}(?::|{_DASH})",
         # A short line by itself, whatever is around its words, before a text or a list.
         r"(?:\A|(?<=\n\n))(?=.*[^\W\d_])[^\n.。,;!?]{1,60}\n(?=\n?(?: *[-*•\d]|.*[.。,;!?]|.{61}))",

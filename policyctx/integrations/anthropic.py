@@ -19,10 +19,11 @@ from dataclasses import replace
 from types import new_class
 from typing import Any, TypeAlias, get_origin
 
-from policyctx.definitions.items import HostObject
+from policyctx.definitions.items import HostObject, SessionOption
 from policyctx.errors import UsageError, required
 from policyctx.integrations.host_sessions import (
     HostSessions,
+    PolicyLike,
     SentTurn,
     Turn,
     at_once,
@@ -51,15 +52,16 @@ _CREATE, _COUNT = "/v1/messages", "/v1/messages/count_tokens"
 class PolicyMiddleware(anthropic.Middleware):
     """Applies a session's policy to the requests of `Anthropic` and `AsyncAnthropic` clients.
 
-    With a `Session`, requests of other conversations pass unchanged: see `AgentLoop.is_own`. With a
-    function from a request to a session or None, its answer holds, and None means unchanged.
+    With a `Session`, or a policy and options of `Session` with a `session_id`, requests of other
+    conversations pass unchanged: see `AgentLoop.is_own`. With a function from a request to a
+    session or None, its answer holds, and None means unchanged.
 
     A request whose history is held by the server passes unchanged, with one warning in the log. The
     warnings of turns are logged too. `apply` raises its errors through the client.
     """
 
-    def __init__(self, session: Session | SessionOf) -> None:
-        self._sessions = HostSessions(session)
+    def __init__(self, session: Session | SessionOf | PolicyLike, **options: SessionOption) -> None:
+        self._sessions = HostSessions(session, options=options, has_ids=False)
 
     def handle(self, request: APIRequest, call_next: Next) -> APIResponse[Any]:
         """Send a request of the synchronous client with the edited list."""

@@ -52,6 +52,15 @@ class Text(NamedTuple):
     tool_use_id: str
 
 
+class Place(NamedTuple):
+    """Where the files of all sessions are."""
+
+    store: str
+    """The folder, links followed."""
+    key: str
+    """The root as it was given, by which the errors of a session are remembered."""
+
+
 class _LeftAloneError(Exception):
     """The event or the call of the hook is wrong; the result stays as it is."""
 
@@ -249,8 +258,19 @@ def _replaced(event: Event, texts: Sequence[Text], options: Options, folder: str
         from policyctx.planning.compiled import OffloadPolicy  # noqa: PLC0415 - slow to import
 
         policy = OffloadPolicy.load(options.policy)
-    store = _store_folder(policy.store.root, options, event, folder)
-    return {} if _is_read_back(event, store) else _offloaded(event, texts, policy, options, store)
+    session_id = session_id_of(event)
+    root = os.path.expanduser(policy.store.root if options.root is None else options.root)
+    key = os.path.abspath(root)
+    try:
+        store = _store_folder(root, session_id, folder)
+    except _LeftAloneError as error:
+        if arrival_bounds.reported_error(session_id, key) != str(error):
+            arrival_bounds.remember_error(session_id, key, str(error))
+            _report(f"the result is left as it is: {error}")
+        return {}
+    if _is_read_back(event, store):
+        return {}
+    return _offloaded(event, texts, policy, options, Place(store, key))
 
 
 def _is_read_back(event: Event, store: str) -> bool:
@@ -268,7 +288,7 @@ def _offloaded(
     texts: Sequence[Text],
     policy: OffloadPolicy,
     options: Options,
-    store: str,
+    place: Place,
 ) -> dict[str, str]:
     """Run the policy's steps on arrival, and return the placeholders by the ids of the texts.
 
@@ -291,7 +311,7 @@ def _offloaded(
     ]
     results = [_result(text) for text in texts]
     session = Session(policy, root=options.root, session_id=session_id_of(event))
-    session.writes.said = before = reported_error(session.session_id, store)
+    session.writes.said = before = reported_error(session.session_id, place.key)
     found = None
     try:
         found = session.on_tool_result(
@@ -304,14 +324,14 @@ def _offloaded(
             raise
     warnings = tuple(session.writes.news()) if found is None else found.warnings
     if session.writes.said != before:
-        remember_error(session.session_id, store, session.writes.said)
+        remember_error(session.session_id, place.key, session.writes.said)
     if session.writes.said != before or not before:
         for warning in warnings:
             _report(warning)
     if found is None:
         return {}
     if found.files:
-        _keep_out_of_repository(store)
+        _keep_out_of_repository(place.store)
     new = [block["content"] for block in found.messages[-1]["content"]]
     pairs = zip(texts, new, strict=True)
     return {text.tool_use_id: shown for text, shown in pairs if shown != text.text}
@@ -357,26 +377,25 @@ def _project_folder(event: Event) -> str:
     return folder
 
 
-def _store_folder(root: str, options: Options, event: Event, folder: str) -> str:
-    """Return the folder that holds the files of all sessions; `root` is that of the policy.
+def _store_folder(root: str, session_id: str, folder: str) -> str:
+    """Return the folder that holds the files of all sessions.
 
     Raises `_LeftAloneError` if it is below the project and a link leads out of it, and if the
     session's own folder in it is a link: a checkout may have brought the link.
     """
     from policyctx.paths import safe_part  # noqa: PLC0415 - not for every event
 
-    root = root if options.root is None else options.root
     if "://" in root:
         raise _LeftAloneError("the hook saves to folders, and store.root is a URL")
-    parts = os.path.expanduser(root).split("/")
+    parts = root.split("/")
     ids = (number for number, part in enumerate(parts) if "{session_id}" in part)
     first = next(ids, len(parts))
     wanted = os.path.abspath("/".join(parts[:first]) or "/")
     found = os.path.realpath(wanted)
     if _is_below(wanted, folder) and not _is_inside(found, folder):
         raise _LeftAloneError(f"{wanted} leads out of {folder} by a link")
-    session_id = safe_part(session_id_of(event))
-    own = os.path.join(found, *(part.replace("{session_id}", session_id) for part in parts[first:]))
+    name = safe_part(session_id)
+    own = os.path.join(found, *(part.replace("{session_id}", name) for part in parts[first:]))
     if os.path.realpath(own) != os.path.normpath(own):
         raise _LeftAloneError(f"{own} is a link")
     return found

@@ -18,13 +18,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from policyctx.errors import SettingsError
-from policyctx.integrations.claude_code import MATCHER
+from policyctx.integrations.claude_code import DEFAULT_POLICY, MATCHER
+from policyctx.planning.compiled import OffloadPolicy
 
 # By event, what the entry's `matcher` says; empty for an event that has none.
 _ARRIVAL = {"PostToolUse": MATCHER}
 _COMPACTION = {"PreCompact": "", "SessionStart": "compact|resume", "UserPromptSubmit": ""}
 # Seconds after which Claude Code stops the hook and shows the result as it is.
 TIMEOUT = 60
+# The text of a file with no settings.
+EMPTY = "{}\n"
+_OWN_MODE = 0o600
 _BLANK = re.compile(r"[ \t\r\n]*")
 _INDENT = re.compile(r"\{\r?\n([ \t]+)\"")
 _DECODER = json.JSONDecoder()
@@ -38,6 +42,17 @@ class JsonSpan(NamedTuple):
     end: int
     member: int
     """Where the key of the value begins; of an element, where the value does."""
+
+
+def idle_reason(policy: OffloadPolicy, *, compaction: bool) -> str:
+    """Return why the hook does nothing with a policy; empty if it does something."""
+    said = policy.policy
+    if policy.steps("arrival") or said.redact or (compaction and said.carry is not None):
+        return ""
+    return (
+        "the hook does nothing with this policy, which has no step with `on: arrival`"
+        f"{' and no `carry`' if compaction else ''}; the preset {DEFAULT_POLICY} has such steps"
+    )
 
 
 def settings_path(*, project: bool) -> Path:
@@ -118,8 +133,13 @@ def read_settings(path: Path) -> str | None:
         raise SettingsError(f"{path} cannot be read: {reason}", path=str(path)) from error
 
 
-def write_settings(path: Path, text: str, *, before: str | None) -> None:
-    """Put a text in the place of `before`, in one step; a link stays one.
+def is_left_of_own(path: Path, text: str) -> bool:
+    """Return whether `text` says nothing, and `path` has the mode of a file that was made here."""
+    return text == EMPTY and stat.S_IMODE(path.lstat().st_mode) == _OWN_MODE
+
+
+def write_settings(path: Path, text: str | None, *, before: str | None) -> None:
+    """Put a text in the place of `before`, in one step; None removes the file. A link stays one.
 
     Raises `SettingsError` if the file is read-only, holds another text than `before`, or cannot be
     written.
@@ -129,13 +149,16 @@ def write_settings(path: Path, text: str, *, before: str | None) -> None:
         raise SettingsError(f"{path} was changed meanwhile; try again", path=str(path))
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
     try:
-        mode = 0o600
+        mode = _OWN_MODE
         if before is None:
             target.parent.mkdir(parents=True, exist_ok=True)
         else:
             mode = stat.S_IMODE(target.stat().st_mode)
             if not mode & stat.S_IWUSR or not os.access(target, os.W_OK):
                 raise SettingsError(f"{path} is read-only", path=str(path))
+        if text is None:
+            target.unlink()
+            return
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
         with os.fdopen(descriptor, "wb") as file:
             temporary.chmod(mode)

@@ -338,7 +338,10 @@ class Turn:
 
 PolicyLike: TypeAlias = str | os.PathLike[str] | Policy | OffloadPolicy
 _NO_ID = type(None)
-_LACKING = "this host has no ids of conversations: give it a Session in place of a policy"
+_LACKING = (
+    "this host has no ids of conversations: give the option session_id, or"
+    ' Session("coding-agent", session_id="…") in place of the policy'
+)
 # The sessions that are kept between calls; the store has what is needed to go on with another one.
 _MOST_SESSIONS = 64
 
@@ -360,10 +363,10 @@ class HostSessions:
     """The sessions of a host: one for all its calls, one for each id, or chosen by a function.
 
     With a policy there is one session for each of the host's ids, each with a folder below the
-    `root` in `options`, or one for all calls if `options` have a `session_id`. They are the options
-    of `Session`, and the sessions have the host's shape besides the shapes in them. A `Session` and
-    a function take no options: with them the constructor raises `InputError`. `most` sessions stay
-    in memory between calls.
+    `root` in `options`, or one for all calls if `options` have a `session_id`, which a host without
+    ids needs. They are the options of `Session`, and the sessions have the host's shape besides the
+    shapes in them. A `Session` and a function take no options. `most` sessions stay in memory
+    between calls. The constructor raises `InputError` and the errors of `OffloadPolicy.of`.
     """
 
     def __init__(
@@ -373,15 +376,22 @@ class HostSessions:
         options: Mapping[str, Any] | None = None,
         *,
         most: int | None = None,
+        has_ids: bool = True,
     ) -> None:
         self._options = dict(options or {})
         if shape is not None:
             self._options["shapes"] = [*self._options.get("shapes", ()), shape]
+        if isinstance(given, type):
+            raise InputError(f"give a session, not the class {given.__name__}")
         if isinstance(given, Session) or callable(given):
             if options:
                 raise InputError("options of a session need a policy, not a session")
-        elif "session_id" in self._options:
-            given = Session(given, **self._options)
+        else:
+            given = OffloadPolicy.of(given)
+            if "session_id" in self._options:
+                given = Session(given, **self._options)
+            elif not has_ids:
+                raise InputError(_LACKING)
         self._given = given
         self._lock = Lock()
         self._recent: Recent[str, Session] = Recent(most or _MOST_SESSIONS)
@@ -405,7 +415,7 @@ class HostSessions:
             return session
 
     def chosen(
-        self, *call: object, session_id: Callable[[], object] = _NO_ID, lacking: str = _LACKING
+        self, *call: object, session_id: Callable[[], object] = _NO_ID, lacking: str = ""
     ) -> Session | None:
         """Return the session of a model call, None for one that passes unchanged.
 

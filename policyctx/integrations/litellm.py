@@ -90,7 +90,7 @@ class PolicyHook(CustomLogger):  # type: ignore[misc]
         if MESSAGES.held_by(data) or RESPONSES.held_by(data):
             return data
         named = partial(self._session_id, user_api_key_dict, data)
-        session = self._sessions.chosen(user_api_key_dict, data, session_id=named, lacking="")
+        session = self._sessions.chosen(user_api_key_dict, data, session_id=named)
         # The proxy repeats an attempt without coming here.
         asked = api.asked(data, messages)
         if (turn := self._sessions.turn(session, asked)) is None:

@@ -18,10 +18,11 @@ from contextlib import aclosing
 from functools import wraps
 from typing import Any, TypeAlias, TypeVar
 
-from policyctx.definitions.items import HostObject
-from policyctx.errors import required
+from policyctx.definitions.items import HostObject, SessionOption
+from policyctx.errors import InputError, required
 from policyctx.integrations.host_sessions import (
     HostSessions,
+    PolicyLike,
     SentTurn,
     Turn,
     form_of,
@@ -49,24 +50,29 @@ _LAST_EVENTS = frozenset({"response.completed", "response.incomplete", "response
 _OPENING_EVENTS = frozenset({"response.created", "response.queued", "response.in_progress"})
 
 
-def with_policy(client: Client, session: Session | SessionOf) -> Client:
+def with_policy(
+    client: Client, session: Session | SessionOf | PolicyLike, **options: SessionOption
+) -> Client:
     """Return a copy of a client that applies a session's policy to each request.
 
     `chat.completions`, `responses` and `beta.responses` of the copy send edited lists, also with
     `with_raw_response`, `with_streaming_response` and `with_options`. All else is as in `client`,
     which stays as it is. The two share their connections.
 
-    With a `Session`, requests of other conversations pass unchanged: see `AgentLoop.is_own`. With a
-    function from the keyword arguments of a request to a session or None, its answer holds, and
-    None means unchanged.
+    With a `Session`, or a policy and options of `Session` with a `session_id`, requests of other
+    conversations pass unchanged: see `AgentLoop.is_own`. With a function from the keyword arguments
+    of a request to a session or None, its answer holds, and None means unchanged.
 
     A request with `previous_response_id` or `conversation`, whose history is held by the server,
     passes unchanged, with one warning in the log. The warnings of turns are logged too. The methods
     raise the errors of `Session.apply`.
     """
+    if not isinstance(client, openai.OpenAI | openai.AsyncOpenAI):
+        raise InputError("with_policy(client, session): its first argument is a client")
+    sessions = HostSessions(session, options=options, has_ids=False)
     # The method of the class: a client that was wrapped before gets this session instead.
     copied: Client = type(client).copy(client)  # type: ignore[type-var]
-    return _wrapped(copied, _Policy(session))
+    return _wrapped(copied, _Policy(sessions))
 
 
 def _wrapped(client: Client, policy: _Policy) -> Client:
@@ -99,8 +105,8 @@ def _wrapped(client: Client, policy: _Policy) -> Client:
 class _Policy:
     """Applies the policies of sessions to the requests of one client and of its copies."""
 
-    def __init__(self, session: Session | SessionOf) -> None:
-        self._sessions = HostSessions(session)
+    def __init__(self, sessions: HostSessions) -> None:
+        self._sessions = sessions
 
     def wrapped(self, send: Callable[..., Any], api: Api, *, blocks: bool) -> Callable[..., Any]:
         """Return a method of the client that sends the edited list."""

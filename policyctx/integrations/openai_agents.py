@@ -17,9 +17,9 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any, TypeAlias
 
-from policyctx.definitions.items import Message
+from policyctx.definitions.items import Message, SessionOption
 from policyctx.errors import required
-from policyctx.integrations.host_sessions import HostSessions, Turn
+from policyctx.integrations.host_sessions import HostSessions, PolicyLike, Turn
 from policyctx.messages.asked import Asked, model_name
 from policyctx.session import Session
 from policyctx.tokens.usage import Usage
@@ -41,17 +41,18 @@ class PolicyFilter(agents.RunHooks[Any]):
     It is the `call_model_input_filter` of a `RunConfig` and the `hooks` of a run, synchronous,
     asynchronous or streamed; `options` has both. Hooks of your own can call its `on_llm_end`.
 
-    With a `Session`, calls of other conversations pass unchanged, such as those of an agent that is
-    used as a tool: see `AgentLoop.is_own`. With a function from the SDK's `CallModelData` to a
-    session or None, its answer holds, and None means unchanged.
+    With a `Session`, or a policy and options of `Session` with a `session_id`, calls of other
+    conversations pass unchanged, such as those of an agent that is used as a tool: see
+    `AgentLoop.is_own`. With a function from the SDK's `CallModelData` to a session or None, its
+    answer holds, and None means unchanged.
 
     A list with a result whose call is not in it passes unchanged, with one warning in the log: the
     server holds the history of such a run (`previous_response_id`, `conversation_id`). The warnings
     of turns are logged too. `Session.apply` raises its errors through the run.
     """
 
-    def __init__(self, session: Session | SessionOf) -> None:
-        self._sessions = HostSessions(session)
+    def __init__(self, session: Session | SessionOf | PolicyLike, **options: SessionOption) -> None:
+        self._sessions = HostSessions(session, options=options, has_ids=False)
 
     @property
     def options(self) -> dict[str, Any]:

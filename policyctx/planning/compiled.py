@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 from policyctx.definitions.items import BUILT_IN_TYPES, Author, Item
 from policyctx.definitions.names import READ_TOOL, recall_tool
-from policyctx.errors import Location
+from policyctx.errors import InputError, Location
 from policyctx.paths import path_parts
 from policyctx.planning.decisions import Reason
 from policyctx.planning.facts import Unit
@@ -145,8 +145,13 @@ class OffloadPolicy:
             known, root, earlier = policy.policy, policy.tree, policy.hints
         elif isinstance(policy, str) or hasattr(policy, "__fspath__"):
             known, root, earlier = *loaded(policy_source(policy)), {}
-        else:
+        elif isinstance(policy, Policy):
             known, root, earlier = policy, None, {}
+        else:
+            raise InputError(
+                "a policy is a preset's name, a path, a Policy or an OffloadPolicy, not"
+                f" {type(policy).__name__}"
+            )
         if options:
             known, root = _changed(known, root, options)
         return cls(known, hints={**earlier, **_hints(tools, hints or {})}, root=root)

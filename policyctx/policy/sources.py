@@ -185,6 +185,8 @@ def read_source(path: Path, name: str, *, allow_pipe: bool = False) -> PolicySou
     try:
         with open_file(path, allow_pipe=allow_pipe) as file:
             raw = file.read(MAX_BYTES + 1)
+    except IsADirectoryError as error:
+        raise _unreadable(name, "is a folder; name the policy files in it") from error
     except OSError as error:
         raise _unreadable(name, f"cannot be read: {error.strerror}") from error
     if len(raw) > MAX_BYTES:

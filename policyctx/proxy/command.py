@@ -24,6 +24,7 @@ from policyctx.proxy.page import Pages
 from policyctx.proxy.policies import Policies
 from policyctx.proxy.server import Proxy, Settings
 from policyctx.proxy.turning import Turning
+from policyctx.store.opening import names_session
 
 _KEY_BYTES = 32
 _LEAST_TOKEN_CHARS = 16
@@ -154,7 +155,7 @@ def serve(
             f"{options.host} can be reached from other machines; give a token by --token-file, or"
             " listen on 127.0.0.1"
         )
-    if "{session_id}" in str(options.root):
+    if names_session(str(options.root)):
         raise InputError("--root is the folder of all sessions; leave {session_id} out")
     if options.read_back == "tool":
         raise InputError(_NO_TOOL)

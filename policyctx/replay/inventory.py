@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
-from policyctx.errors import InputError, PolicyctxError
+from policyctx.errors import InputError, PolicyctxError, counted, nearest
 from policyctx.pricing.dollars import dollars
 from policyctx.pricing.rows import row_of
 from policyctx.replay.cost import shares_of
@@ -33,6 +33,8 @@ class AgentFiles:
     agent: str
     format: str
     found: Mapping[Home, HomeFiles]
+    older: Sequence[HomeFile] = ()
+    """Files that did not change since the time that was asked for."""
 
     @property
     def files(self) -> list[HomeFile]:
@@ -64,26 +66,46 @@ def files_of_agents(wanted: Sequence[str] = (), since: float | None = None) -> l
     known = [(agent, reader, of) for reader in readers() for agent, of in homes(reader).items()]
     names = {agent for agent, *_ in known}
     if unknown := [agent for agent in wanted if agent not in names]:
-        raise InputError(f"unknown agent {unknown[0]!r}; known are {', '.join(sorted(names))}")
+        near = nearest(unknown[0], names, 0.7)
+        meant = f"did you mean {near!r}? " if near else ""
+        listed = ", ".join(sorted(names))
+        raise InputError(f"unknown agent {unknown[0]!r}; {meant}known are {listed}")
     made = []
     for agent, reader, of in known:
         if wanted and agent not in wanted:
             continue
         # A variable may move two of them to one folder.
         found = {home: files_of(home) for home in {one.path(): one for one in of}.values()}
+        older = {f.path: f for one in found.values() for f in one.files if f.changed < (since or 0)}
         for one in found.values():
-            one.files = [file for file in one.files if since is None or file.changed >= since]
-        made.append(AgentFiles(agent, reader.FORMAT, found))
+            one.files = [file for file in one.files if file.path not in older]
+        made.append(AgentFiles(agent, reader.FORMAT, found, [*older.values()]))
     return made
 
 
-def require_files(looked: Sequence[AgentFiles], since: float | None = None) -> None:
-    """Raise `InputError` where no agent has a file, and say where it was looked for."""
+def require_files(looked: Sequence[AgentFiles], *, named: bool) -> None:
+    """Raise `InputError` where no agent has a file; where it was looked for if it was `named`."""
     if any(of.files for of in looked):
         return
-    places = "".join(f"\n  {of.agent}: {place}" for of in looked for place in of.looked())
-    when = "" if since is None else f" since {datetime.fromtimestamp(since):%Y-%m-%d %H:%M}"  # noqa: DTZ006 - as it was given
-    raise InputError(f"no session{when} was found in the folders of the agents:{places}")
+    agents = ", ".join(sorted({of.agent for of in looked}))
+    nothing = f"no session was found in the folders of {agents}"
+    if older := [file.changed for of in looked for file in of.older]:
+        raise InputError(f"{nothing}; {older_in_words(older, 'file')}")
+    lines = [f"{of.agent}: {place}" for of in looked for place in of.looked()]
+    if not named:
+        why = [f"{path}: {why}" for of in looked for path, why in of.unreadable.items()]
+        lines = [*why, "`--agent NAME` shows the folders of an agent", _WAY_ON]
+    raise InputError("\n  ".join((nothing, *lines)))
+
+
+_WAY_ON = "`policyctx audit PATHS` reads recordings that are elsewhere; `policyctx demo` needs none"
+
+
+def older_in_words(ended: Sequence[float], what: str) -> str:
+    """Say how many sessions or files `--since` leaves out, and when the newest was used."""
+    newest = datetime.fromtimestamp(max(ended))  # noqa: DTZ006 - as `--since` is given
+    are = "is" if len(ended) == 1 else "are"
+    return f"{counted(len(ended), what)} {are} older, the newest of {newest:%Y-%m-%d %H:%M}"
 
 
 class UsedCall(NamedTuple):

@@ -38,11 +38,16 @@ class RecordingFile:
     recordings: int = field(default=1, compare=False)
     """How many it has that are not left out, as far as that is known."""
 
-    def taken(self) -> Iterator[Recording]:
-        """Yield the sessions that are not left out; raises `UnreadableRecordingError`."""
+    def taken(self, older: list[float] | None = None) -> Iterator[Recording]:
+        """Yield the sessions that are not left out; add to `older` when the others ended.
+
+        Raises `UnreadableRecordingError`.
+        """
         for recording in reading.recordings_in(self.path, partial=self.partial):
             if is_used_since(recording.last, self.since):
                 yield recording
+            elif older is not None and recording.last is not None:
+                older.append(recording.last)
 
 
 def place_of(text: str) -> Place:
@@ -150,14 +155,14 @@ class WorkPart:
         of_part = (self.file.recordings * at // self.of for at in (self.number, self.number + 1))
         return range(*of_part)
 
-    def recordings(self) -> Iterator[Recording]:
-        """Yield its recordings.
+    def recordings(self, older: list[float] | None = None) -> Iterator[Recording]:
+        """Yield its recordings; add to `older` when those ended that `since` leaves out.
 
         Raises `UnreadableRecordingError`, also for a file that lost some since they were counted.
         """
         seen = set(self.file.repeated or ())
         # Those before its own count as seen.
-        once = (recording.counted_once(seen) for recording in self.file.taken())
+        once = (recording.counted_once(seen) for recording in self.file.taken(older))
         if (own := self.range) is None:
             yield from once
             return

@@ -132,6 +132,8 @@ class PartlyRead:
     """What is not understood: how often, by what it is."""
     repeated: int = 0
     """How many calls an earlier file has, too."""
+    older: Sequence[float] = ()
+    """When the sessions ended that `since` leaves out, in seconds since 1970."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,17 +189,17 @@ def _of_part(
 ) -> Iterator[T | FailedRecording | PassedOver | PartlyRead]:
     path = str(part.file.path)
     unread: Counter[str] = Counter()
-    repeated = 0
+    repeated, older = 0, list[float]()
     try:
-        for recording in part.recordings():
+        for recording in part.recordings(older):
             unread += Counter(recording.not_understood)
             if recording.repeated and not recording.calls:
                 yield PartlyRead(path, {}, recording.repeated)
                 continue
             repeated += recording.repeated
             yield _outcome(work, recording, path)
-        if unread or repeated:
-            yield PartlyRead(path, unread, repeated)
+        if unread or repeated or older:
+            yield PartlyRead(path, unread, repeated, older)
     except UnreadableRecordingError as error:
         if error.is_other and not part.file.named:
             yield PassedOver(path)

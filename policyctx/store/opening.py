@@ -1,6 +1,7 @@
 """The stores of a folder: a session's, all that are in it, and what waits there for a URL."""
 
 import os
+import re
 import secrets
 import time
 from collections.abc import Callable, Iterator
@@ -27,6 +28,11 @@ SESSION_FIELD = "{session_id}"
 _RANDOM = "abcdefghijklmnopqrstuvwxyz0123456789"
 # How many stores below a root are named in an error; of a URL, how many prefixes are looked at.
 _MOST_BELOW = 20
+
+
+def names_session(path: str) -> bool:
+    """Return whether a path has the field `{session_id}`, right or with more in its braces."""
+    return re.search(r"\{\s*session_id\b", path) is not None
 
 
 def written_root(template: str, session_id: str) -> str:
@@ -56,12 +62,13 @@ def session_store(
     """Return the store of a session; `root` replaces the folder of the settings.
 
     A session whose root has the field `{session_id}` owns the folder. A `root` without this field
-    is literal, also where it has braces. Raises `InputError` for one with wrong fields beside it.
+    is literal, also where it has braces. Raises `InputError` for one with wrong fields beside it,
+    and for a field such as `{session_id:>3}`.
     """
     folder = settings.spill_to
     given = settings.root if root is None else os.fspath(root)
     shared = True
-    if root is None or SESSION_FIELD in given:
+    if root is None or names_session(given):
         root, shared = _rendered("root", given, session_id)
     return ContextFileSystem(
         root,
@@ -95,7 +102,7 @@ def path_of(what: str, given: object, session_id: str) -> Path:
     if not isinstance(given, str | os.PathLike) or is_url(str(given)):
         raise InputError(f"{what}: expected the path of a file, got {given!r}")
     path = os.fspath(given)
-    return absolute_root(_rendered(what, path, session_id)[0] if SESSION_FIELD in path else path)
+    return absolute_root(_rendered(what, path, session_id)[0] if names_session(path) else path)
 
 
 def stores_in(

@@ -24,9 +24,8 @@ from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.conversation import Conversation
 from policyctx.planning.decisions import IN_VAIN, Decision
 from policyctx.planning.facts import Facts, Unit, assumed_window, has_unknown_window
-from policyctx.planning.placeholders import rendered_placeholder
 from policyctx.planning.plan import Plan, step_reports
-from policyctx.planning.take import NO_FILE
+from policyctx.planning.take import NO_FILE, left_in_place
 from policyctx.policy.lookup import RulePath
 from policyctx.policy.models.steps import Step
 from policyctx.tokens.usage import Usage
@@ -470,12 +469,10 @@ def _keeping_rule(item: Item, tokens: int, conversation: Conversation) -> RulePa
 
 def _shrinks(item: Item, tokens: int, conversation: Conversation) -> bool:
     """Return whether the placeholder that a new step would leave is shorter than the item."""
-    if item.kind == "tool_call":  # only the long strings of its input are replaced
-        return True
     step = Step.model_validate({"name": "new", "do": "offload"})
     wording = conversation.policy.wording(step, item.type, item.tool)
-    text = rendered_placeholder(wording, item, NO_FILE, conversation.facts)
-    return conversation.facts.length(text, "tokens") < tokens
+    text = left_in_place(item, wording, NO_FILE, conversation.facts, "tokens")
+    return text is not None and conversation.facts.length(text, "tokens") < tokens
 
 
 def _advice(largest: Item, tokens: int, conversation: Conversation) -> str:
@@ -491,29 +488,44 @@ def _advice(largest: Item, tokens: int, conversation: Conversation) -> str:
     if (kept := _keeping_rule(largest, tokens, conversation)) is not None:
         return f"; `{'.'.join(kept)}` of the policy keeps it"
     if built_in in NEVER_REPLACED:
-        return f"; {NEVER_REPLACED[built_in]}; {_INSTEAD[built_in]}"
-    if not largest.takes_text:
-        of_tool = f", tools: [{json.dumps(largest.tool)}]" if largest.tool else ""
-        chosen = f"types: [{largest.type}]{of_tool}, keep_recent: 0"
-        return (
-            "; no text may take its place: only a compaction takes it, or a drop, such as the step"
-            f" `{{do: drop, select: {{{chosen}}}}}`"
-        )
+        instead = f"{_INSTEAD[built_in]}{_before_compaction(conversation)}"
+        return f"; {NEVER_REPLACED[built_in]}; {instead}"
     return _step_that_takes(largest, tokens, conversation)
 
 
 def _step_that_takes(largest: Item, tokens: int, conversation: Conversation) -> str:
-    """Return what offloads an item, or what its placeholder needs for that."""
-    if not _shrinks(largest, tokens, conversation):
+    """Return what takes an item, whichever rule keeps the newest of its kind."""
+    shrinks = largest.takes_text and _shrinks(largest, tokens, conversation)
+    place = _before_compaction(conversation)
+    if not largest.takes_text or (largest.kind == "tool_call" and not shrinks):
+        of_tool = f", tools: [{json.dumps(largest.tool)}]" if largest.tool else ""
+        chosen = f"types: [{largest.type}]{of_tool}, keep_recent: 0"
+        why = (
+            "no string in its input is longer than its placeholder"
+            if largest.takes_text
+            else "no text may take its place"
+        )
+        return (
+            f"; {why}: only a compaction takes it, or a drop, such as the step"
+            f" `{{do: drop, select: {{{chosen}}}}}`{place}"
+        )
+    if not shrinks:
         return (
             "; its placeholder would be no shorter: show less of it with `max_line_chars`, or with"
             " a `head` or `tail` in `chars`"
         )
     # Only results arrive, and what was read back is not offloaded then.
     is_recalled = "recalled" in conversation.policy.types.lineage(largest.type)
-    on = "on: arrival, " if largest.kind == "tool_result" and not is_recalled else ""
-    recent = ", keep_recent: 0" if is_recalled else ""
+    arrives = largest.kind == "tool_result" and not is_recalled
+    on, recent = ("on: arrival, ", "") if arrives else ("", ", keep_recent: 0")
     return (
         f"; with `items: {{{largest.type}: {{offload: true}}}}`, the step"
-        f" `{{{on}do: offload, select: {{types: [{largest.type}]{recent}}}}}` takes it"
+        f" `{{{on}do: offload, select: {{types: [{largest.type}]{recent}}}}}` takes it{place}"
     )
+
+
+def _before_compaction(conversation: Conversation) -> str:
+    """Return where a new step has its place, empty where that is the end."""
+    steps = conversation.policy.policy.steps
+    name = next((step.name for step in steps if step.action.takes_messages), None)
+    return "" if name is None else f", written before {name!r}"

@@ -1,8 +1,10 @@
 """`SeenList`: by what a session that is opened again recognises the list of the turn before.
 
-The beginning of a list is recognised by its number of messages and a sum over their contents. The
-record has both of the list as the caller gave it and as it was returned, and which of the dropped
-items each of them lacks, so that equal items after a restart are the ones that they were before.
+The beginning of a list is recognised by its number of messages and a sum over their contents, which
+also knows the order of a list that was given: words that were dropped may be said again behind the
+list that was returned, and then both have the same messages. The record has both of the list as the
+caller gave it and as it was returned, and which of the dropped items each of them lacks, so that
+equal items after a restart are the ones that they were before.
 """
 
 from __future__ import annotations
@@ -51,7 +53,7 @@ class Beginning(NamedTuple):
     length: int
     """Of its messages."""
     contents: str
-    """The sum over them, in hex."""
+    """The sum over them, in hex; of a list as it was given, of each times its place."""
     gone: tuple[int, ...] = ()
     """The drops of the session that it lacks, by their numbers: the bounds of each run of them."""
 
@@ -99,8 +101,11 @@ class SeenList(NamedTuple):
             return None
         known = range(min(len(messages), max(self.given.length, self.left.length)))
         contents = [content_of(reading, i) for i in known]
-        form = next((one for one in self[:2] if one.begins(contents)), None)
-        if form is None:
+        if self.given.begins([_placed(of, i) for i, of in enumerate(contents)]):
+            form = self.given
+        elif self.left.begins(contents):
+            form = self.left
+        else:
             return None
         more = (item for item in reading.items if item.message >= form.length)
         follows, drops = [*map(ledger.as_decided, more)], list(ledger.drops)
@@ -142,7 +147,7 @@ class Sums:
             if content is None:
                 content = content_of(conversation.reading, message)
             self._contents.append(content)
-            self._given += content
+            self._given += _placed(content, message)
             self._left += content
         for message in {conversation.items[position].message for position, _ in changed}:
             left = self.known.left[message]
@@ -187,6 +192,11 @@ def content_of(reading: Reading, message: int) -> int:
     outermost = (item for item in items if item.inside is None)
     parts = (f"{one.kind} {one.tool_use_id} {content_hash(one.whole)}" for one in outermost)
     return int(content_hash("\n".join([reading.roles[message], *parts]))[:_DIGITS], 16)
+
+
+def _placed(content: int, message: int) -> int:
+    """Return the number of a message for a sum that knows the order."""
+    return content * (message + 1)
 
 
 def _hex(total: int) -> str:

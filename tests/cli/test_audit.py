@@ -193,7 +193,7 @@ def test_without_paths_the_sessions_of_the_agents_on_this_machine_are_audited(
     monkeypatch.setenv("HOME", str(tmp_path))
     run = policyctx("audit")
     assert run.returncode == 1
-    assert "no session was found in the folders of the agents" in run.stderr
+    assert "no session was found in the folders of claude-code, " in run.stderr
     folder = tmp_path / ".claude" / "projects" / "work"
     folder.mkdir(parents=True)
     claude(folder / "session.jsonl", "one")

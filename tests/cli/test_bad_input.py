@@ -21,7 +21,8 @@ GOOD = json.dumps(session_of("x" * 2000)).encode()
     ("stdin", "error"),
     [
         (b"[1,\n 2,, 3]", "stdin: not JSON: line 2, column 4: Expecting value"),
-        (b"", "stdin: not JSON: line 1, column 1: Expecting value"),
+        (b"", "stdin: it is empty"),
+        (b" \n", "stdin: it is empty"),
         (b"[" * 100_000, "stdin: nested too deeply to be a message list"),
         (b"\xff[]", "stdin: not UTF-8: byte 0 cannot be read"),
         (b'"hello"', "stdin: expected a list of messages, got a string"),
@@ -74,6 +75,49 @@ def test_a_wrong_policy_names_file_line_and_column(tmp_path: Path) -> None:
         "    3 | stor: {}\n"
         "      | ^^^^\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("words", "order"),
+    [
+        (("plan", "session.json", "coding-agent"), "plan POLICY MESSAGES"),
+        (("replay", "."), "replay POLICY PATHS"),
+        (("apply", "large.jsonl", "coding-agent"), "apply POLICY MESSAGES"),
+        (("diff", "coding-agent", "."), "diff POLICY_A POLICY_B PATHS"),
+    ],
+)
+def test_a_conversation_in_the_place_of_the_policy_shows_the_order(
+    words: tuple[str, ...], order: str, tmp_path: Path
+) -> None:
+    (tmp_path / "session.json").write_bytes(GOOD)
+    (tmp_path / "large.jsonl").write_bytes(GOOD * 40)
+    run = policyctx(*words, cwd=tmp_path)
+    assert (run.returncode, run.stdout) == (1, "")
+    *_, last = run.stderr.splitlines()
+    assert last == (
+        f"note: the order is `policyctx {order}`; a policy is a preset's name or a YAML file"
+    )
+
+
+def test_a_mistake_in_a_policy_says_nothing_of_the_order(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text("steps: 3\n", encoding="utf-8")
+    for policy in ("mine.yaml", "coding-agnt"):
+        run = policyctx("plan", policy, "-", stdin=GOOD, cwd=tmp_path)
+        assert run.returncode == 1
+        assert "the order is" not in run.stderr
+
+
+@pytest.mark.parametrize("words", [("proxy",), ("plan",)])
+def test_a_missing_policy_lists_the_presets(words: tuple[str, ...]) -> None:
+    run = policyctx(*words)
+    assert run.returncode == 2
+    assert "a policy is a preset's name or a YAML file; the presets are claude-c" in run.stderr
+
+
+def test_a_folder_is_no_policy(tmp_path: Path) -> None:
+    run = policyctx("check", ".", cwd=tmp_path)
+    assert run.returncode == 1
+    assert ".: PC001: is a folder; name the policy files in it" in run.stdout + run.stderr
 
 
 @pytest.mark.parametrize("name", ["no-such.json", "."])

@@ -77,5 +77,8 @@ def test_two_runs_differ_only_in_their_folders(folder: Path) -> None:
 def test_a_folder_that_is_in_use_is_not_changed(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("x", encoding="utf-8")
     run = policyctx("demo", "--dir", tmp_path)
-    assert (run.returncode, run.stderr) == (1, f"error: {tmp_path} is not empty\n")
+    assert (run.returncode, run.stderr) == (
+        1,
+        f"error: {tmp_path} is not empty: name another folder, or leave out --dir\n",
+    )
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -41,7 +42,9 @@ def test_it_asks_before_it_writes(settings: Path) -> None:
     refused = policyctx(*HOOK, "--install", stdin=b"n\n")
     assert refused.returncode == 1
     assert not settings.exists()
-    assert policyctx(*HOOK, "--install", stdin=b"").returncode == 1
+    unasked = policyctx(*HOOK, "--install", stdin=b"")
+    assert unasked.returncode == 1
+    assert unasked.stderr.endswith("error: nothing is written; --yes writes without a question\n")
     assert not settings.exists()
     assert policyctx(*HOOK, "--install", stdin=b"y\n").returncode == 0
     assert settings.exists()
@@ -79,6 +82,72 @@ def test_a_policy_file_is_named_by_its_whole_path(tmp_path: Path, settings: Path
     run = policyctx(*HOOK, "--install", "--yes", "--policy", "mine.yaml", cwd=tmp_path)
     assert run.returncode == 0, run.stderr
     assert f"--policy {policy}" in settings.read_text(encoding="utf-8")
+
+
+HEAD = "apiVersion: policyctx/v1\nname: mine\n"
+NOTHING = "{policy}: the hook does nothing with this policy, which has no step with `on: arrival`"
+
+
+@pytest.mark.parametrize(
+    ("policy", "options", "lacks"),
+    [
+        ("coding-agent", (), " and no `carry`"),
+        ("extends: coding-agent\n", (), " and no `carry`"),
+        ("extends: coding-agent\ncarry: {files: 5}\n", ("--without", "compaction"), ""),
+    ],
+)
+def test_a_policy_with_which_the_hook_does_nothing_causes_a_warning(
+    tmp_path: Path, settings: Path, policy: str, options: tuple[str, ...], lacks: str
+) -> None:
+    if "\n" in policy:
+        (tmp_path / "mine.yaml").write_text(HEAD + policy)
+        policy = "mine.yaml"
+    run = policyctx(*HOOK, "--install", "--yes", "--policy", policy, *options, cwd=tmp_path)
+    assert (run.returncode, settings.exists()) == (0, True)
+    said = NOTHING.format(policy=policy) + lacks
+    assert run.stderr == f"warning: {said}; the preset claude-code has such steps\n"
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        "extends: claude-code\n",
+        "extends: coding-agent\ncarry: {files: 5}\n",
+        "steps: []\nredact: {key: 'sk-[a-z]{9}'}\n",
+    ],
+)
+def test_a_policy_with_which_the_hook_does_something_causes_no_warning(
+    tmp_path: Path, policy: str
+) -> None:
+    (tmp_path / "mine.yaml").write_text(HEAD + policy)
+    run = policyctx(*HOOK, "--install", "--yes", "--policy", "mine.yaml", cwd=tmp_path)
+    assert (run.returncode, run.stderr) == (0, "")
+
+
+def test_a_file_that_only_the_hook_made_is_removed_with_it(settings: Path) -> None:
+    assert policyctx(*HOOK, "--install", "--yes").returncode == 0
+    gone = policyctx(*HOOK, "--uninstall", "--yes")
+    assert gone.stdout.endswith(f"\nremoved {settings}\n")
+    assert not settings.exists()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda path: path.write_text('{"model": "opus",' + path.read_text()[1:]),
+        lambda path: path.chmod(0o644),
+        lambda path: path.symlink_to(path.rename(path.with_name("dotfiles.json"))),
+    ],
+    ids=["with more", "of another", "link"],
+)
+def test_another_file_stays_when_the_hook_leaves(
+    settings: Path, change: Callable[[Path], None]
+) -> None:
+    assert policyctx(*HOOK, "--install", "--yes").returncode == 0
+    change(settings)
+    gone = policyctx(*HOOK, "--uninstall", "--yes")
+    assert gone.stdout.endswith(f"\nwrote {settings}\n")
+    assert json.loads(settings.read_text(encoding="utf-8")) in ({}, {"model": "opus"})
 
 
 def test_one_of_the_two_is_chosen(settings: Path) -> None:

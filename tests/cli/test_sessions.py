@@ -239,21 +239,49 @@ def test_a_wrong_time_and_an_unknown_agent_are_told() -> None:
     run = policyctx("sessions", "--agent", "clod")
     assert run.returncode == 1
     assert "unknown agent 'clod'; known are claude-code, cline, codex, " in run.stderr
+    run = policyctx("sessions", "--agent", "claude")
+    assert "unknown agent 'claude'; did you mean 'claude-code'? known are " in run.stderr
 
 
-def test_an_empty_home_names_each_folder_that_was_looked_in(home: Path) -> None:
-    run = policyctx("sessions")
+COMMANDS = [["sessions"], ["audit"]]
+WITH_AGENT = [["replay", "small-context"], ["diff", *["small-context"] * 2], ["tune"], ["init"]]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_an_empty_home_leads_on_in_three_lines(home: Path, command: list[str]) -> None:
+    run = policyctx(*command)
     assert (run.returncode, run.stdout) == (1, "")
-    assert run.stderr.startswith("error: no session was found in the folders of the agents:\n")
+    said = run.stderr.splitlines()
+    assert len(said) <= 3
+    assert said[0].startswith("error: no session was found in the folders of claude-code, cline, ")
+    assert "`policyctx demo`" in run.stderr
+    assert "`policyctx audit PATHS`" in run.stderr
     folder = home / ".claude/projects"
+    run = policyctx(*command, "--agent", "claude-code")
     assert f"  claude-code: {folder}: not there; CLAUDE_CONFIG_DIR moves it\n" in run.stderr
     (home / ".codex/sessions").mkdir(parents=True)
-    said = policyctx("sessions", "--agent", "codex").stderr
-    assert f"  codex: {home / '.codex/sessions'}: nothing there; CODEX_HOME moves it\n" in said
+    said = policyctx(*command, "--agent", "codex").stderr.splitlines()
+    assert f"  codex: {home / '.codex/sessions'}: nothing there; CODEX_HOME moves it" in said
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, *WITH_AGENT])
+@pytest.mark.parametrize("is_copied", [False, True])
+def test_since_that_leaves_out_all_says_how_old_the_newest_is(
+    home: Path, tmp_path: Path, command: list[str], *, is_copied: bool
+) -> None:
+    for days in (9, 12):
+        path = claude(home / f".claude/projects/p/{days}.jsonl", days=days)
+        at = time.time() - (0 if is_copied else days * DAY)
+        os.utime(path, (at, at))
+    run = policyctx(*command, "--agent", "claude-code", "--since", "5d", cwd=tmp_path)
+    assert run.returncode == 1
+    newest = time.strftime("%Y-%m-%d", time.localtime(time.time() - 9 * DAY))
+    older = "2 sessions are older" if is_copied else "2 files are older"
+    assert f"{older}, the newest of {newest} " in run.stderr
+    assert run.stderr.count("error: ") == 1
 
 
 def test_editors_without_sessions_are_one_line_of_an_agent(home: Path) -> None:
-    assert len(policyctx("sessions").stderr.splitlines()) < 20
     (home / ".config/Cursor/User/globalStorage/kilocode.kilo-code/tasks").mkdir(parents=True)
     said = policyctx("sessions", "--agent", "kilo-code").stderr.splitlines()[1:]
     tasks = home / ".config/*/User/globalStorage/kilocode.kilo-code/tasks"
@@ -388,7 +416,7 @@ def test_paths_and_an_agent_exclude_each_other(home: Path) -> None:
             assert "expected PATHS, or --agent in place of them" in " ".join(run.stderr.split())
     run = policyctx("replay", "coding-agent", "--agent", "codex", "--since", "2026-01-01")
     assert run.returncode == 1
-    assert "error: no session since 2026-01-01 00:00 was found" in run.stderr
+    assert "error: no session was found in the folders of codex\n  codex: " in run.stderr
 
 
 WATCH = """

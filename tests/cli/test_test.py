@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -70,10 +71,21 @@ def test_a_folder_without_a_feature_exits_with_1(tmp_path: Path) -> None:
     assert "no feature file was found" in run.stdout
 
 
-def test_a_missing_path_is_a_usage_error(tmp_path: Path) -> None:
-    run = policyctx("test", "nowhere", cwd=tmp_path)
+@pytest.mark.parametrize("path", ["nowhere", "nowhere.feature::One"])
+def test_a_missing_path_is_a_usage_error(tmp_path: Path, path: str) -> None:
+    run = policyctx("test", path, cwd=tmp_path)
     assert run.returncode == 2
-    assert "file or directory not found: nowhere" in run.stderr
+    assert f"{path.partition('::')[0]}: no such file or folder" in run.stderr
+
+
+@pytest.mark.parametrize("path", ["mine.yaml", "mine.yaml::One"])
+def test_a_policy_is_no_feature(folder: Path, path: str) -> None:
+    (folder / "mine.yaml").write_text("name: mine\n", encoding="utf-8")
+    run = policyctx("test", path, cwd=folder)
+    assert (run.returncode, run.stdout) == (2, "")
+    said = " ".join(re.sub("[│╭╮╰╯─]", "", run.stderr).split())
+    assert "mine.yaml is not a feature file: name FILE.feature or a folder" in said
+    assert '`Given the policy "mine.yaml"`' in said
 
 
 def test_the_steps_are_listed_with_those_of_the_conftest(folder: Path) -> None:

@@ -188,6 +188,7 @@ class TestContent:
             *("\N{CIRCLED DIGIT ONE} {}", "\N{CIRCLED DIGIT FOUR}{}"),
             *("三、{}", "第三部分\N{FULLWIDTH COLON}{}", "【{}】"),
             *("{}\n=====", "{}\n---", "{} (3 in all)", "{} \N{EM DASH} none", "| {} | none |"),
+            *("<{}>", "<{}>The port moved.", '<section name="{}">'),
             *("<h2>{}</h2>", "\N{DIRECT HIT} {}", "**{}** none", "{}\N{FULLWIDTH COLON} none"),
         ],
     )
@@ -230,6 +231,7 @@ class TestContent:
             *(
                 [style.format(word) for word in ("Ziele", "Dateien", "Aufrufe", "Stand", "Fehler")]
                 for style in (
+                    *("<{0}>\n</{0}>", "<{0}>The port moved.</{0}>", '<section name="{0}">'),
                     *("<h2>{}</h2>", "<b>{}</b>", "== {} ==", "[{}]", "{}", "_{}_", "> {}"),
                     *("\N{DIRECT HIT} {}", "\N{CIRCLED DIGIT THREE} {}", "| {} |"),
                 )
@@ -247,6 +249,7 @@ class TestContent:
             "1. Run the tests\n2. Read the log\n3. Fix it\n4. Run them again\n5. Commit",
             "\n".join(f"## Step {i}\nx" for i in range(11)),
             "The port moved.\n\nThe tests pass.\n\nNothing is left.\n\nGood.\n\nDone.",
+            "\n".join(f'<parameter name="{name}">src/port.py</parameter>' for name in "abcde"),
             "run the tests\n\nread the log\n\nfix it\n\nrun them again\n\ncommit\n\nthat is all",
         ],
     )

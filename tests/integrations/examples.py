@@ -131,18 +131,21 @@ def check_example(
     page: str = "",
     run: Callable[[Path, Path], list[int]] = run_with_openai,
     *,
-    session: str = "read-the-folder",
+    session: str = "",
     calls: int = FILES + 2,
 ) -> None:
-    """Check that an example and the program without policyctx give the same answer."""
+    """Check that an example and the program without policyctx give the same answer.
+
+    Its session has the name of the example, or the one given here.
+    """
     bare = folder / "bare.py"
     bare.write_text(without_policyctx(name, page))
     sent, sent_bare = run(example(name), folder / "a"), run(bare, folder / "b")
     check_sent(sent, sent_bare, calls)
-    check_session(folder / "a", session)
+    check_session(folder / "a", session or name.replace("_", "-"))
 
 
-def check_session(home: Path, session: str = "read-the-folder") -> None:
+def check_session(home: Path, session: str) -> None:
     """Check that an example has one session, by its name as a pattern."""
     [folder] = (home / ".agent" / "context").iterdir()
     assert fnmatch(folder.name, session)

@@ -20,6 +20,7 @@ import anthropic
 import pytest
 
 from policyctx import Session
+from policyctx.errors import InputError
 from policyctx.integrations.anthropic import PolicyMiddleware
 from policyctx.integrations.host_sessions import AgentLoop, Turn
 from policyctx.messages.asked import Asked
@@ -115,6 +116,15 @@ def test_create_sends_the_edited_list_and_leaves_the_callers_list(
     [file] = files_of(session)
     assert session.read(file) == BIG
     assert api.refused == []
+
+
+def test_a_policy_with_a_session_id_has_one_session(api: AnthropicAPI, tmp_path: Path) -> None:
+    middleware = [PolicyMiddleware(policy(OLD), root=tmp_path, session_id="s")]
+    with anthropic.Anthropic(base_url=api.url, api_key="k", middleware=middleware) as client:
+        client.messages.create(**ASKED, messages=MESSAGES)
+    assert is_edited(api.bodies[0])
+    with pytest.raises(InputError, match="no ids of conversations"):
+        PolicyMiddleware("coding-agent")
 
 
 @pytest.mark.parametrize(("model", "limit"), LIMITS)

@@ -12,12 +12,14 @@ import pytest
 from tests.integrations.anthropic_api import anthropic_api
 from tests.integrations.examples import ANSWER, added_lines, check_example, files_in, reading
 
-SESSION = 'session = Session("coding-agent", session_id="read-the-folder")'
 # Each example, and the lines that it has more than the program without policyctx.
 EXAMPLES = {
-    "anthropic_sdk": [SESSION, "client = Anthropic(middleware=[PolicyMiddleware(session)])"],
+    "anthropic_sdk": [
+        'session = Session("coding-agent", session_id="anthropic-sdk")',
+        "client = Anthropic(middleware=[PolicyMiddleware(session)])",
+    ],
     "plain_loop": [
-        SESSION,
+        'session = Session("coding-agent", session_id="plain-loop")',
         "        messages=session.apply(messages, system=SYSTEM, tools=[READ_FILE]).messages,",
         "    session.observe(answer.usage)",
     ],

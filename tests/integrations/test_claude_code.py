@@ -389,6 +389,40 @@ def test_nothing_is_written_through_a_link_of_a_hostile_checkout(
         assert ("updatedToolOutput" in run.stdout) == is_file, number
 
 
+@pytest.mark.parametrize("link", [".claude", FOLDER, f"{FOLDER}/s1"])
+def test_a_link_in_the_place_of_the_folder_is_reported_once(project: Path, link: str) -> None:
+    def run(number: int, session: str = "s1") -> subprocess.CompletedProcess[str]:
+        given = event(
+            "Bash", bash(LARGE), cwd=project, tool_use_id=f"t{number}", session_id=session
+        )
+        return hook(given)
+
+    outside, planted = project.parent / "outside", project / link
+    outside.mkdir()
+    planted.parent.mkdir(parents=True, exist_ok=True)
+    planted.symlink_to(outside)
+    first, *later = [run(number) for number in range(3)]
+    assert first.stderr.startswith("policyctx: the result is left as it is: ")
+    assert "link" in first.stderr
+    assert [(one.stdout, one.stderr) for one in later] == [("", ""), ("", "")]
+    assert ("link" in run(3, "s2").stderr) == (planted.name != "s1")
+    planted.unlink()
+    again = run(4)
+    assert "updatedToolOutput" in again.stdout
+    assert "policyctx: offloading works again: " in again.stderr
+    planted.rename(project.parent / "kept")
+    planted.symlink_to(outside)
+    assert "link" in run(5).stderr
+    assert list(outside.iterdir()) == []
+
+
+def test_a_root_at_a_url_is_reported_once(project: Path) -> None:
+    given = event("Bash", bash(LARGE), cwd=project)
+    runs = [hook(given, "--root", "s3://bucket/{session_id}") for _ in range(3)]
+    assert "store.root is a URL" in runs[0].stderr
+    assert [(one.stdout, one.stderr) for one in runs[1:]] == [("", ""), ("", "")]
+
+
 def test_an_absolute_root_in_the_project_is_not_used_through_a_link(project: Path) -> None:
     outside = project.parent / "outside"
     outside.mkdir()

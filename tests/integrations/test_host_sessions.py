@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from policyctx import Session
-from policyctx.errors import InputError
+from policyctx.errors import InputError, UnknownPolicyError
 from policyctx.integrations.host_sessions import AgentLoop, HostSessions, Recent, Turn, at_once
 from policyctx.messages.asked import Asked
 from policyctx.replay.reading import recordings_in
@@ -40,11 +40,32 @@ def test_a_policy_with_a_session_id_has_one_session(tmp_path: Path) -> None:
 
 def test_a_call_without_an_id_raises_or_passes_unchanged(tmp_path: Path) -> None:
     sessions = of_policy(tmp_path)
-    with pytest.raises(InputError, match="this host has no ids"):
-        sessions.chosen()
+    assert sessions.chosen() is None
     with pytest.raises(InputError, match="name the run"):
         sessions.chosen(session_id=lambda: None, lacking="name the run")
-    assert sessions.chosen(session_id=lambda: None, lacking="") is None
+
+
+@pytest.mark.parametrize("has_ids", [True, False])
+def test_a_misspelt_policy_raises_at_construction(*, has_ids: bool) -> None:
+    with pytest.raises(UnknownPolicyError, match="did you mean 'coding-agent'"):
+        HostSessions("codingagent", has_ids=has_ids)
+
+
+def test_a_policy_needs_a_session_id_where_the_host_has_no_ids(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r'Session\("coding-agent", session_id="…"\)'):
+        HostSessions("coding-agent", has_ids=False)
+    options = {"session_id": "one", "root": tmp_path}
+    assert (
+        HostSessions("coding-agent", options=options, has_ids=False).of_id("").session_id == "one"
+    )
+
+
+def test_what_is_no_policy_raises_at_construction() -> None:
+    given: Any = object()
+    with pytest.raises(InputError, match=r"a policy is a preset's name, .* not object"):
+        HostSessions(given)
+    with pytest.raises(InputError, match="give a session, not the class Session"):
+        HostSessions(Session)
 
 
 def test_a_function_chooses_by_what_the_host_passes(tmp_path: Path) -> None:

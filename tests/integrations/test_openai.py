@@ -19,7 +19,7 @@ import pytest
 from pydantic import BaseModel
 
 from policyctx import Request, Session
-from policyctx.errors import MessagesError
+from policyctx.errors import InputError, MessagesError
 from policyctx.integrations.openai import with_policy
 from tests.conversations import chat_calls, chat_result, user
 from tests.integrations.agents import long_reply
@@ -423,6 +423,23 @@ def test_the_client_that_was_given_and_other_resources_stay_as_they_are(
         endpoint.created(bare, endpoint.history(BIG, SECOND))
     assert endpoint.result_text(api.bodies[0], 0) == BIG
     assert len(session.ledger) == 0
+
+
+def test_a_policy_with_a_session_id_has_one_session(api: OpenAIAPI, tmp_path: Path) -> None:
+    with with_policy(bare_client(api), policy(OLD), root=tmp_path, session_id="s") as client:
+        CHAT.created(client, HISTORY)
+    assert CHAT.is_edited(api.bodies[0])
+    with pytest.raises(InputError, match="no ids of conversations"):
+        with_policy(client, "coding-agent")
+
+
+@pytest.mark.parametrize("given", ["coding-agent", Session])
+def test_the_client_comes_first(api: OpenAIAPI, given: Any) -> None:
+    with (
+        bare_client(api) as bare,
+        pytest.raises(InputError, match="its first argument is a client"),
+    ):
+        with_policy(given, bare)
 
 
 def test_a_client_of_another_session_gets_the_new_one_instead(

@@ -18,6 +18,7 @@ import pytest
 from agents import Agent, RunConfig, Runner, SQLiteSession, function_tool
 
 from policyctx import Session
+from policyctx.errors import InputError
 from policyctx.integrations.openai_agents import PolicyFilter
 from tests.integrations.agents import (
     ALL,
@@ -26,6 +27,7 @@ from tests.integrations.agents import (
     TEXTS,
     AgentTests,
     Host,
+    OptionTests,
     RetryTests,
     check_edited,
     check_five_calls,
@@ -129,8 +131,8 @@ def host(api: OpenAIAPI, tmp_path: Path) -> Host:
     return Host(api, start, outputs, PolicyFilter, tmp_path / "s")
 
 
-class TestAgent(AgentTests, RetryTests):
-    """OpenAI's Agents SDK, whose filter takes sessions only."""
+class TestAgent(AgentTests, OptionTests, RetryTests):
+    """OpenAI's Agents SDK."""
 
 
 @pytest.mark.parametrize("chat", [False, True], ids=["responses", "chat"])
@@ -204,6 +206,13 @@ def test_a_run_whose_history_is_on_the_server_is_sent_unchanged_with_one_warning
     assert len(session.ledger) == 0
     [record] = [record for record in caplog.records if record.name.startswith("policyctx")]
     assert "the server holds its history" in record.getMessage()
+
+
+def test_a_policy_with_a_session_id_has_one_session(api: OpenAIAPI, tmp_path: Path) -> None:
+    asyncio.run(run(api, PolicyFilter(policy(OLD), root=tmp_path, session_id="s")))
+    assert outputs(api.bodies[2])[0].startswith("[")
+    with pytest.raises(InputError, match="no ids of conversations"):
+        PolicyFilter("coding-agent")
 
 
 def test_a_function_chooses_the_session_of_a_call(api: OpenAIAPI, session: Session) -> None:

@@ -11,11 +11,11 @@ from tests.integrations.examples import added_lines, check_example
 # Each example, and the lines that it has more than the program without policyctx.
 EXAMPLES = {
     "openai_sdk": [
-        'session = Session("coding-agent", session_id="read-the-folder")',
+        'session = Session("coding-agent", session_id="openai-sdk")',
         "client = with_policy(OpenAI(), session)",
     ],
     "openai_agents": [
-        'policy = PolicyFilter(Session("coding-agent", session_id="read-the-folder"))',
+        'policy = PolicyFilter(Session("coding-agent", session_id="openai-agents"))',
         "result = Runner.run_sync(agent, task, max_turns=50, **policy.options)",
     ],
 }

@@ -52,7 +52,7 @@ def test_a_policy_is_read_from_a_path(tmp_path: Path) -> None:
 
 
 def test_a_folder_is_rejected_as_policy(tmp_path: Path) -> None:
-    with pytest.raises(PolicyError, match="PC001: cannot be read"):
+    with pytest.raises(PolicyError, match="PC001: is a folder"):
         load_policy(tmp_path)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from policyctx import Session
-from policyctx.errors import InputError
+from policyctx.errors import InputError, PolicyctxError
 from policyctx.planning.compiled import OffloadPolicy
 from tests.conversations import session_of
 from tests.policies import policy
@@ -106,3 +106,18 @@ def test_other_braces_in_a_given_root_stay(tmp_path: Path) -> None:
 def test_a_wrong_field_beside_the_session_id_is_an_error(tmp_path: Path, below: str) -> None:
     with pytest.raises(InputError, match=r"the root .*(date|brace)"):
         by_argument(f"{tmp_path}/{below}", "s")
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("field", ["{session_id:>3}", "{session_id!r}", "{ session_id }"])
+def test_a_formatted_session_id_is_an_error_wherever_it_is_given(
+    tmp_path: Path, way: Callable[[str, str], Session], field: str
+) -> None:
+    with pytest.raises(PolicyctxError, match=r"more than a field; write \{session_id\}"):
+        way(f"{tmp_path}/{field}", "s").apply(session_of(TEXT))
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_formatted_session_id_in_the_path_of_a_recording_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"more than a field; write \{session_id\}"):
+        Session(offloading(), root=tmp_path, record=tmp_path / "{session_id:>3}.jsonl")

@@ -111,6 +111,79 @@ def test_what_the_warning_advises_helps(messages: list[Message], tmp_path: Path)
     assert not fullness_ahead(running.plan(messages))
 
 
+NEWEST_CALL = [user(), ONE_CALL, results(("c0", "done"))]
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [NEWEST_CALL, [user(LARGE), {"role": "assistant", "content": "?"}, user()], [ATTACHED]],
+    ids=["call", "older user message", "document"],
+)
+@pytest.mark.parametrize(
+    "rules",
+    [
+        'tools: {"*": {keep_recent: 1}}',
+        "tools: {Write: {keep_recent: {turns: 3}}}",
+        "items: {tool_call: {keep_recent: 2}, user_message: {keep_recent: 2}}",
+        "items: {document: {keep_recent: 2}}",
+    ],
+)
+def test_what_the_warning_advises_helps_where_a_rule_keeps_the_newest(
+    messages: list[Message], rules: str, tmp_path: Path
+) -> None:
+    given = f"model: {{tokenizer: approximate}}\n{rules}\n"
+    (warning,) = session(tmp_path / "a", policy(given)).apply(messages).warnings
+    found = re.search("with `items: {([a-z_]+): .*`, the step `{(.*)}` takes it", warning)
+    assert found
+    advised = f"{given}steps: [{{name: advised, {found[2]}}}]\n"
+    if f"{found[1]}: {{keep" in rules:
+        advised = advised.replace(f"{found[1]}: {{keep", f"{found[1]}: {{offload: true, keep")
+    elif rules.startswith("items"):
+        advised = advised.replace("items: {", f"items: {{{found[1]}: {{offload: true}}, ")
+    else:
+        advised += f"items: {{{found[1]}: {{offload: true}}}}\n"
+    assert session(tmp_path / "b", policy(advised)).apply(messages).warnings == ()
+
+
+@pytest.mark.parametrize("messages", [NEWEST_CALL, session_of(LARGE)], ids=["call", "result"])
+@pytest.mark.parametrize("on", ["", "on: overflow, "])
+def test_the_warning_names_the_compaction_before_which_the_step_has_its_place(
+    messages: list[Message], on: str, tmp_path: Path
+) -> None:
+    model = "model: {tokenizer: approximate}\n"
+    last = f"{{name: summarise, {on}do: compact, when: {{turns: {{over: 9}}}}}}"
+    (warning,) = session(tmp_path, policy(f"{model}steps: [{last}]")).apply(messages).warnings
+    found = re.search(
+        "with `(items: .*)`, the step `({.*)}` takes it, written before 'summarise'$", warning
+    )
+    assert found
+    advised = policy(f"{model}{found[1]}\nsteps: [{found[2]}, name: advised}}, {last}]")
+    assert session(tmp_path / "b", advised).apply(messages).warnings == ()
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"rows": [*range(200_000)]},
+        {"edits": [{"old": f"{i}", "new": "x"} for i in range(60_000)]},
+        {LARGE: 1},
+    ],
+    ids=["numbers", "short strings", "a key"],
+)
+@pytest.mark.parametrize("rules", ["", 'tools: {"*": {keep_recent: 1}}'])
+def test_a_drop_is_advised_for_a_call_without_a_long_string(
+    given: dict[str, Any], rules: str, tmp_path: Path
+) -> None:
+    messages = [user(), call("c0", "Write", given), results(("c0", "done"))]
+    named = f"model: {{tokenizer: approximate}}\n{rules}\n"
+    (warning,) = session(tmp_path / "a", policy(named)).apply(messages).warnings
+    assert "no string in its input is longer than its placeholder" in warning
+    found = re.search("such as the step `{(.*)}`", warning)
+    assert found
+    advised = policy(f"{named}steps: [{{name: advised, {found[1]}}}]")
+    assert session(tmp_path / "b", advised).apply(messages).warnings == ()
+
+
 def test_the_drop_that_the_warning_names_takes_a_screenshot(tmp_path: Path) -> None:
     image = {"type": "computer_screenshot", "image_url": f"data:image/png;base64,{LARGE}"}
     messages: list[Message] = [

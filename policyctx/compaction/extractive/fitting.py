@@ -52,6 +52,8 @@ class Unit(NamedTuple):
     """Whether it says what the next one is under, and nothing without it."""
     brief: bool = False
     """Whether it is a short reply of the user that is settled."""
+    gap: bool = False
+    """Whether lines of its message before it have no unit."""
 
     @property
     def user(self) -> bool:
@@ -156,7 +158,7 @@ def _rated(one: Entry, group: Group, position: int, count: int, cues: Cues) -> t
     weight = float(position)
     unit = Unit(written(one, group), group, one.message, hard=False, weight=weight, place=0)
     if isinstance(one, Quote):
-        unit = unit._replace(depth=one.depth)
+        unit = unit._replace(depth=one.depth, gap=one.gap)
     if isinstance(one, FileState):
         rate = _CHANGED_FILE if one.is_changed else _OTHER_FILE
         return rate, unit._replace(weight=-weight)
@@ -271,8 +273,9 @@ def _line(unit: Unit, before: Unit | None) -> str:
             return NOTE + REPLY + unit.text.removeprefix(ENTRY)
     if before is None or unit.message != before.message or unit.group not in _QUOTES:
         return unit.text
-    # Where pieces of an answer are missing, it is marked.
-    gap = GAP if unit.group is Group.AGENT and unit.place != before.place + 1 else ""
+    # Where lines of a message are missing, it is marked.
+    is_gap = unit.gap or (unit.group in SAID and unit.place != before.place + 1)
+    gap = GAP if is_gap else ""
     return NOTE * (1 + unit.depth) + gap + MARK.sub("", unit.text.removeprefix(ENTRY), count=1)
 
 
@@ -284,11 +287,13 @@ def fitted(
     The order is that of the contents; `archive` names what holds the messages.
     """
     users = sum(unit.user for unit in order)
-    users += sum(one.more for one in contents.said.get(Group.USER, ()))
+    is_gap = any(unit.user and unit.gap for unit in order)
 
     def lines(units: Sequence[Unit], *cut: Unit) -> list[SummaryLine]:
-        more = users - sum(unit.user for unit in units)
-        return list(lines_of((*units, *cut), layout, contents.left_out.with_more(more, archive)))
+        left_out = contents.left_out
+        if is_gap or sum(unit.user for unit in units) < users:
+            left_out = left_out.with_more(archive)
+        return list(lines_of((*units, *cut), layout, left_out))
 
     most = _TRIED_FIRST
     while most < len(order) and _fit(lines(order[:most]), limits):

@@ -19,7 +19,6 @@ from typing import NamedTuple
 from policyctx.compaction.assembly import History
 from policyctx.compaction.extractive.languages import Cues, cues_of
 from policyctx.compaction.extractive.texts import (
-    GAP,
     NAME,
     Piece,
     one_line,
@@ -78,8 +77,8 @@ class Quote(NamedTuple):
     """Whether it is of the agent's last messages."""
     working: bool = False
     """Whether the agent said it before its calls."""
-    more: int = 0
-    """How many pieces before it were left out, since no room is for them."""
+    gap: bool = False
+    """Whether pieces before it were left out, since no room is for them."""
     depth: int = 0
     """How many titles and leads of its message it is under."""
     brief: bool = False
@@ -100,9 +99,8 @@ def quotes_in(history: History, reading: Reading, skipped: frozenset[int]) -> It
             pieces = pieces_of(item.text, of_agent=True)
             ends = ((one, 0) for one in pieces) if is_last else _ends_of(pieces, _MOST_PIECES)
             for one, more in ends:
-                text = f"{GAP if more else ''}{one.text}"
-                quote = Quote(text, item.message, user=False, last=is_last, depth=one.depth)
-                yield quote._replace(working=is_last and working)
+                quote = Quote(one.text, item.message, user=False, last=is_last, depth=one.depth)
+                yield quote._replace(working=is_last and working, gap=more > 0)
 
 
 def _ends_of(
@@ -164,9 +162,8 @@ def _not_agents(item: Item, author: str, reading: Reading, position: int) -> Ite
         for one, more in _ends_of(pieces_of(item.text), _TYPED_PIECES, _RULE):
             # An element that a program put there says little of what the user wants.
             if not (one.pasted and one.text.startswith("[<")):
-                yield Quote(
-                    one.text, item.message, user=True, pasted=one.pasted, more=more, depth=one.depth
-                )
+                quote = Quote(one.text, item.message, user=True, pasted=one.pasted)
+                yield quote._replace(gap=more > 0, depth=one.depth)
     elif item.kind == "system_prompt":
         yield from _prohibited(item)
     elif is_unreadable(item):

@@ -443,7 +443,8 @@ def _outcome(call: Call, command: str, *, is_whole: bool = False) -> str:
     if call.result is None:
         return _NO_RESULT
     text = call.result
-    ends = text if len(text) <= 2 * _LOOKED_AT else f"{text[:_LOOKED_AT]}\n{text[-_LOOKED_AT:]}"
+    is_long = len(text) > 2 * _LOOKED_AT
+    ends = f"{text[:_LOOKED_AT]} …\n… {text[-_LOOKED_AT:]}" if is_long else text
     codes = _EXIT_CODE.findall(ends)
     runs = not codes and _RUNS_ON.search(ends)
     code = f"exit code {max(codes, key=int)}" if codes else "failed" if call.failed else ""
@@ -454,21 +455,47 @@ def _outcome(call: Call, command: str, *, is_whole: bool = False) -> str:
         code = ""
     elif code == "exit code 0" and re.search("[;|]", " ".join(parts)):
         code += " of the last command"
-    printed = _TAGS.sub("", ends).split("\n")
-    lines = [one_line(line) for line in printed if re.search(r"\w", line)]
-    said = [line for line in lines if not _EXIT_CODE.search(line) and not _FRAME.match(line)]
-    shown = [*filter(_NAMES.search, said)] or [*filter(_COUNTS.search, said)]
+    said = _without_frame(ends.split("\n"))
+    if is_whole and not (runs and not code):
+        words = shortened(" / ".join(map(one_line, said)), _LONGEST_WHOLE)
+        return ": ".join(filter(None, (code, words))) or _NO_OUTPUT
+    said = [one_line(line) for line in said if re.search(r"\w", line)]
+    told = [line for line in said if not _EXIT_CODE.search(line) and not _FRAME.match(line)]
+    shown = [*filter(_NAMES.search, told)] or [*filter(_COUNTS.search, told)]
     if runs and not code:
-        ids = ((line, _ID_SAID.search(line)) for line in said)
-        shown = [line[: one.end()] for line, one in ids if one][:1] or said[-_LAST_LINES:]
+        ids = ((line, _ID_SAID.search(line)) for line in told)
+        shown = [line[: one.end()] for line, one in ids if one][:1] or told[-_LAST_LINES:]
         code = _STARTED
-    elif is_whole:
-        shown = said
     elif call.failed:
-        errors = [line for line in said if _ERROR.match(line)][:_MOST_ERRORS]
-        shown = [line for line in said if line in {*errors, *shown[-1:], *said[-_LAST_LINES:]}]
-    elif not shown and (len(said) <= _LAST_LINES or len(parts) == 1):
-        shown = said[-_LAST_LINES:]
-    most = _LONGEST_WHOLE if is_whole else _LONGEST_WORDS
-    words = shortened(" / ".join(dict.fromkeys(shown)), most)
-    return ": ".join(filter(None, (code, words))) or (_UNQUOTED if said else _NO_OUTPUT)
+        errors = [line for line in told if _ERROR.match(line)][:_MOST_ERRORS]
+        shown = [*errors, *shown[-1:], *told[-_LAST_LINES:]]
+    elif not shown and (len(told) <= _LAST_LINES or len(parts) == 1):
+        shown = told[-_LAST_LINES:]
+    words = shortened(_marked(shown, said) or " / ".join(shown), _LONGEST_WORDS)
+    return ": ".join(filter(None, (code, words))) or (_UNQUOTED if told else _NO_OUTPUT)
+
+
+def _without_frame(lines: list[str]) -> list[str]:
+    """Return the lines of a result without those around what was printed."""
+    while lines and _surrounds(lines[0]):
+        del lines[0]
+    while lines and _surrounds(lines[-1]):
+        del lines[-1]
+    ends = {0, len(lines) - 1}
+    return [_TAGS.sub("", line) if i in ends else line for i, line in enumerate(lines)]
+
+
+def _surrounds(line: str) -> bool:
+    bare = _TAGS.sub("", line).strip()
+    return not bare or bool(_EXIT_CODE.search(bare) or _FRAME.match(bare))
+
+
+def _marked(shown: Iterable[str], lines: Sequence[str]) -> str:
+    """Return those of the lines that are shown, each text once; ` … ` marks missing ones."""
+    left, words, before = set(shown), "", -1
+    for i, line in enumerate(lines):
+        if line in left:
+            left.remove(line)
+            words += f"{' / ' if before == i - 1 else ' … '}{line}" if words else line
+            before = i
+    return words

@@ -110,7 +110,7 @@ def gathered(history: History, cues: Cues, *, is_stepped: bool = True) -> Conten
         },
         files,
         LeftOut(
-            sum(one.lines for one in left_out),
+            any(one.is_any for one in left_out),
             tuple(dict.fromkeys(name for one in left_out for name in one.archives)),
         ),
     )
@@ -156,14 +156,20 @@ def _orders_in(text: str, told: Container[str]) -> Iterator[Quote]:
 
 
 def _once(quotes: Iterable[Quote], seen: Iterable[str] = ()) -> Iterator[Quote]:
-    """Yield the quotes without those `seen`, and without messages that say nothing new."""
-    left_out, known = frozenset(seen), set[str]()
+    """Yield the quotes without messages that say nothing new beside those `seen`.
+
+    Of consecutive pieces with one text the first stays; the next piece has a mark.
+    """
+    known = {*seen}
     for _, group in groupby(quotes, key=lambda one: one.message):
-        pieces = [one for one in group if one.text not in left_out]
+        pieces = list(group)
         texts = {one.text for one in pieces}
-        pieces = [] if texts <= known else pieces
+        is_gap = False
+        for _, same in groupby(() if texts <= known else pieces, key=lambda one: one.text):
+            first, *more = same
+            yield first._replace(gap=first.gap or is_gap)
+            is_gap = bool(more)
         known |= texts
-        yield from (next(same) for _, same in groupby(pieces, key=lambda one: one.text))
 
 
 def ranked_units(history: History, languages: Sequence[Language] = SHIPPED) -> tuple[Unit, ...]:

@@ -142,8 +142,11 @@ def _fenced(text: str) -> Iterator[tuple[str, bool]]:
     """Yield the parts of a text, each with whether it is a block in fences too long to quote."""
     for i, part in enumerate(_FENCE.split(text)):
         is_block, is_long = i % 2 == 1, len(part) > _LONGEST
-        # A line with a space before it is one piece.
-        yield (f" {one_line(part)}" if is_block and not is_long else part), is_block and is_long
+        if is_block and not is_long:
+            # A line with a space before it is one piece.
+            yield f" {' / '.join(filter(None, map(one_line, part.splitlines())))}", False
+        else:
+            yield part, is_block
 
 
 def _parts(text: str) -> Iterator[tuple[str, bool]]:
@@ -164,7 +167,7 @@ def _parts(text: str) -> Iterator[tuple[str, bool]]:
         for typed in _TYPED.finditer(text, start, end):
             if text[inner : typed.start()].strip() and inner != start:
                 yield text[inner : typed.start()], True
-            yield typed[2], False
+            yield from _fenced(typed[2])
             inner = typed.end()
         if inner == start:
             yield text[start:end], True

@@ -20,7 +20,7 @@ from typing import NamedTuple, TypeAlias
 
 from policyctx.compaction.extractive.files import FileState, listed
 from policyctx.compaction.extractive.said import Quote
-from policyctx.compaction.extractive.texts import one_line
+from policyctx.compaction.extractive.texts import GAP, one_line
 from policyctx.policy.models.compaction import SummarySection
 
 
@@ -51,9 +51,7 @@ _LABELS = {group.label: group for group in Group if group is not Group.AGENT}
 # Of summaries that were written before.
 _LABELS["Open tasks, as the agent last wrote its list:"] = Group.TASKS
 _LABELS["Edits and commands since the last messages, in order:"] = Group.STEPS
-_LEFT_OUT = re.compile(
-    r"Left out: (?P<count>\d+) lines? of the user(?:; archives? (?P<archives>.+))?\."
-)
+_LEFT_OUT = re.compile(r"Left out: (?:\d+ )?lines? of the user(?:; archives? (?P<archives>.+))?\.")
 _MOST_ARCHIVES = 3
 
 HEADING = "## "
@@ -71,27 +69,25 @@ BEFORE_COMMIT = "Edited before the last commit: "
 
 
 class LeftOut(NamedTuple):
-    """The lines of the user that there was no room for, in this summary and those before it."""
+    """Whether lines of the user had no room, in this summary and those before it."""
 
-    lines: int = 0
+    is_any: bool = False
     archives: tuple[str, ...] = ()
     """The archives that hold them."""
 
     def __str__(self) -> str:
-        if not self.lines:
+        if not self.is_any:
             return ""
         names = self.archives
         if len(names) > _MOST_ARCHIVES:
             names = (names[0], "…", names[-1])
         where = f"; archive{'s' * (len(names) > 1)} {', '.join(names)}" if names else ""
-        return f"Left out: {self.lines} line{'s' * (self.lines > 1)} of the user{where}."
+        return f"Left out: lines of the user{where}."
 
-    def with_more(self, lines: int, archive: str) -> LeftOut:
+    def with_more(self, archive: str) -> LeftOut:
         """Return it with more of them, which the archive holds."""
-        if not lines:
-            return self
         names = dict.fromkeys((*self.archives, *filter(None, (archive,))))
-        return LeftOut(self.lines + lines, tuple(names))
+        return LeftOut(is_any=True, archives=tuple(names))
 
 
 NOTHING_LEFT_OUT = LeftOut()
@@ -144,7 +140,7 @@ def read_back(text: str) -> ReadBack:
             known, group = True, _LABELS.get(line, Group.USER)
             if more is not None:
                 archives = tuple(filter(None, (more["archives"] or "").split(", ")))
-                left_out = LeftOut(int(more["count"]), archives)
+                left_out = LeftOut(is_any=True, archives=archives)
         elif known and line.startswith((ENTRY, NOTE + REPLY)):
             entries += 1
             if group is not None:
@@ -157,8 +153,9 @@ def read_back(text: str) -> ReadBack:
             if group is not None and found[group]:
                 last, bare = found[group][-1], line.lstrip()
                 depth = (len(line) - len(bare)) // len(NOTE) - 1
-                one = _quote(group, bare, last.message)
+                one = _quote(group, bare.removeprefix(GAP), last.message)
                 one = last._replace(text=one.text, pasted=one.pasted, depth=depth)
+                one = one._replace(gap=bare.startswith(GAP))
                 found[group].append(one)
         else:
             known = False

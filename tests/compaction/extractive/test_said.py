@@ -436,7 +436,7 @@ def test_of_a_template_the_rules_stay_before_its_headings() -> None:
     steps = "\n\n".join(f"## Part {i}\n\nThen part {i} is filled in by them." for i in range(40))
     rules = ["Tasks MUST be in order.", "The label is REQUIRED for each of them."]
     found = told(user("\n\n".join(["Begin.", steps, *rules, steps])))
-    assert [line.strip() for line in found if line.strip() in rules] == rules
+    assert [line.strip(" …") for line in found if line.strip(" …") in rules] == rules
     assert len(found) < 30
 
 
@@ -640,3 +640,28 @@ def test_short_replies_stay_where_they_are_over_compactions() -> None:
         "- [agent] It is open.",
         "- Good",
     ]
+
+
+def test_where_lines_of_the_user_are_missing_is_marked_over_rounds() -> None:
+    text = "\n\n".join(f"Part {i} of the plan says how they heat hall {i}." for i in range(60))
+    first = summary_of(user(f"{text}\n\nNever write outside of /srv/app."))
+    assert " … Part 49 of the plan says how they heat hall 49." in group(first, Group.USER)
+    assert later(first) == first
+
+
+def test_behind_equal_lines_of_one_message_is_a_mark() -> None:
+    lines = ["Add the first pump to the list of hall A.", "Again.", "Again.", "Then go on with B."]
+    assert told(user("\n\n".join(lines)))[1:] == [" Again.", f" … {lines[-1]}"]
+
+
+def test_code_in_fences_in_a_description_is_quoted_in_lines() -> None:
+    code = "```pony\nfun take() =>\n  // consume it, the compiler has an error\n  match it\n}\n```"
+    text = f"<task>\nThe match of an alias compiles. It is wrong here.\n{code}\nMend it.\n</task>"
+    quoted = "fun take() => / // consume it, the compiler has an error / match it / }"
+    assert f" {quoted}" in told(user(text))
+
+
+def test_long_code_in_fences_in_a_description_is_one_line() -> None:
+    code = "\n".join(f"    call_{i}(with_{i})" for i in range(40))
+    text = f"<task>\nThe calls below have the wrong order, as you see.\n```\n{code}\n```\n</task>"
+    assert any(line.startswith(" [pasted, 40 lines") for line in told(user(text)))

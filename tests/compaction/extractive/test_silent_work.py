@@ -329,3 +329,32 @@ def test_another_agent_that_works_in_the_background_is_listed_until_its_notice()
     ]
     again = later(first, notice("Agent came to rest", task="a50484f"))
     assert steps(again) == ["- Agent Map the valves => completed: Agent came to rest"]
+
+
+def test_lines_of_a_result_that_occur_earlier_in_it_are_quoted() -> None:
+    lines = [
+        "type Entity struct {",
+        "    Kind string",
+        "}",
+        "",
+        "---",
+        "type Change struct {",
+        "    Kind string",
+        "    Old string",
+        "}",
+    ]
+    quoted = " / ".join(line.strip() for line in lines)
+    found = summary_of(GO, *ran("sed -n 1,9p model.go", "\n".join(lines)))
+    assert group(found, Group.RESULTS) == [f"- sed -n 1,9p model.go => {' '.join(quoted.split())}"]
+
+
+def test_elements_and_warnings_in_a_file_are_quoted() -> None:
+    page = "one\n<li>a</li>\nwarning: hot\n<b>\ntwo"
+    found = summary_of(GO, *ran("cat a.html", page))
+    assert "one / <li>a</li> / warning: hot / <b> / two" in found
+
+
+def test_where_lines_of_a_failed_check_are_missing_is_marked() -> None:
+    output = "FAILED test_a\nsetup\nFAILED test_b\nmore\nlast\nexit code 1"
+    (line,) = group(summary_of(GO, *ran("pytest -q", output)), Group.STEPS)
+    assert line == "- pytest -q => exit code 1: FAILED test_a … FAILED test_b / more / last"

@@ -372,7 +372,7 @@ def run_example(program: Path, folder: Path) -> list[int]:
 def test_the_example_and_the_program_without_policyctx_give_the_same_answer(
     tmp_path: Path,
 ) -> None:
-    name = "files%2Fme%2Fread-the-folder%2Freader"
+    name = "files%2Fme%2Fadk-agent%2Freader"
     check_example(NAME, tmp_path, PAGE, run_example, session=name)
 
 

@@ -26,7 +26,7 @@ def test_the_example_and_the_program_without_a_hook_give_the_same_answer(tmp_pat
     bare.write_text(program.replace(HOOK, ""), encoding="utf-8")
     sent = run_with_openai(example("haystack_agent"), tmp_path / "a")
     check_sent(sent, run_with_openai(bare, tmp_path / "b"))
-    check_session(tmp_path / "a")
+    check_session(tmp_path / "a", "haystack-agent")
 
 
 def test_the_page_shows_the_hook_of_the_example() -> None:

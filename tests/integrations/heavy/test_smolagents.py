@@ -371,6 +371,6 @@ def test_the_example_and_the_program_without_policyctx_give_the_same_answer(
 
 def test_the_program_without_policyctx_differs_by_two_lines_and_imports() -> None:
     assert added_lines(NAME, PAGE) == [
-        'policy = PolicyCallback("coding-agent", session_id="read-the-folder")',
+        'policy = PolicyCallback("coding-agent", session_id="smolagents-agent")',
         "agent = ToolCallingAgent([read_file], model, step_callbacks=[policy], **limits)",
     ]

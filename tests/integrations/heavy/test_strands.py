@@ -320,7 +320,7 @@ def test_the_example_and_the_program_without_policyctx_give_the_same_answer(
 
 def test_the_program_without_policyctx_differs_by_two_lines_and_imports() -> None:
     assert added_lines("strands_agent", "strands") == [
-        'policy = PolicyPlugin("coding-agent", session_id="read-the-folder")',
+        'policy = PolicyPlugin("coding-agent", session_id="strands-agent")',
         "    plugins=[policy],",
     ]
 
