@@ -135,7 +135,6 @@ def _session(context: HostObject) -> HostObject:
 
 
 def _session_id(context: HostObject) -> str:
-    """Return the session id of an agent in a session of ADK."""
     given = _session(context)
     return _joined(given.app_name, given.user_id, given.id, context.agent_name)
 
@@ -146,7 +145,6 @@ def _joined(*names: str) -> str:
 
 
 def _compared(content: HostObject) -> dict[str, Any]:
-    """Return what the contents of two requests are compared by."""
     return {"role": content.role, "content": content.model_dump_json(exclude_none=True)}
 
 
@@ -170,6 +168,5 @@ def _tools(config: HostObject) -> list[dict[str, Any]]:
 
 
 def _usage(response: HostObject) -> Usage | None:
-    """Return the usage of a response, None if it has none."""
     given = response.usage_metadata
     return usage_of(given) if given is not None and given.prompt_token_count else None

@@ -113,7 +113,7 @@ def _content(path: Path, content: HostObject, role: str) -> Iterator[Part]:
             yield Part(path, kind_of_text(role), text)
     elif kind == "text_reasoning" and role == "assistant":
         yield Part(path, "thinking", text or json_text(_plain(content)))
-    elif kind == "function_call" and role == "assistant" and not _is_of_server(content):
+    elif kind == "function_call" and role == "assistant" and not getattr(content, "hosted", None):
         given = json_text(_arguments(content.arguments), SPACED)
         yield Part(path, "tool_call", given, tool=content.name, call_id=content.call_id)
     elif kind == "function_result" and (role == "user" or role in RESULT_ROLES):
@@ -123,11 +123,6 @@ def _content(path: Path, content: HostObject, role: str) -> Iterator[Part]:
         tool = (content.name or kind) if call_id and kind.endswith("_call") else None
         unknown = Part(path, "unknown", json_text(_plain(content)), tool=tool, call_id=call_id)
         yield _file(path, content) or unknown
-
-
-def _is_of_server(call: HostObject) -> bool:
-    """Return whether a call was made and answered by the provider."""
-    return bool(getattr(call, "hosted", None))
 
 
 def _arguments(given: HostObject) -> HostObject:
@@ -140,7 +135,6 @@ def _arguments(given: HostObject) -> HostObject:
 
 
 def _result(path: Path, content: HostObject) -> Iterator[Part]:
-    """Yield a result, then the images and documents in it."""
     items = list(getattr(content, "items", None) or ())
     files = [part for j, item in enumerate(items) if (part := _file((*path, j), item))]
     error, call_id = content.exception is not None, content.call_id
@@ -275,7 +269,8 @@ class PolicyMiddleware(ChatMiddleware):  # type: ignore[misc]
         tools = [*map(_schema, options.get("tools") or ())]
         # A repeated call is one with the same messages, before an answer to it has come.
         key = f"{len(messages)} {session_id}"
-        system, model = options.get("instructions"), _model(context.client, options)
+        system = options.get("instructions")
+        model = model_name(options.get("model"), getattr(context.client, "model", None))
         asked = Asked(key, messages, system, tools, plain=self._compared, model=model)
         return self._sessions.turn(session, asked)
 
@@ -293,7 +288,6 @@ class PolicyMiddleware(ChatMiddleware):  # type: ignore[misc]
         return True
 
     def _compared(self, message: HostObject) -> dict[str, Any]:
-        """Return what the messages of two requests are compared by."""
         found: Any = self._shape.plain(message)
         return {"from": found["role"], "content": found["contents"]}
 
@@ -306,13 +300,7 @@ async def _observe(turn: Turn, response: HostObject) -> None:
     if read + written <= whole:  # most clients count the cache in the input
         whole -= read + written
     if whole + read + written:
-        billed = Usage(whole, read, written, output)
-        await turn.observe(billed)
-
-
-def _model(client: HostObject, options: Mapping[str, Any]) -> str | None:
-    """Return the name of the model that is called: that of the call, else that of the client."""
-    return model_name(options.get("model"), getattr(client, "model", None))
+        await turn.observe(Usage(whole, read, written, output))
 
 
 def _schema(tool: HostObject) -> dict[str, Any]:

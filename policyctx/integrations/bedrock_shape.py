@@ -13,12 +13,7 @@ from typing import Any
 
 from policyctx.definitions.items import HostObject, Message, Path, joined
 from policyctx.messages.json_text import JSON, SPACED, Text, json_text
-from policyctx.messages.shapes.block_texts import (
-    BlockList,
-    joined_text,
-    shown_texts,
-    texts_in,
-)
+from policyctx.messages.shapes.block_texts import BlockList, joined_text, shown_texts, texts_in
 from policyctx.messages.shapes.blocks import file_part, shown_files
 from policyctx.messages.shapes.shape import REMOVED, Part, Shape, kind_of_text
 
@@ -128,7 +123,6 @@ class BedrockShape(Shape):
 
 
 def _result(path: Path, result: Mapping[str, Any]) -> Iterator[Part]:
-    """Yield a result, then the images and documents in it."""
     blocks, call_id = result["content"], result["toolUseId"]
     error = result.get("status") == "error"
     plain = [_plain(block) for block in blocks]

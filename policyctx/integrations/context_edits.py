@@ -6,7 +6,7 @@ documentation, since the types do not say them.
 """
 
 import re
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias, get_args
 
 from pydantic import Field, Strict, ValidationError
 
@@ -158,11 +158,7 @@ def _diagnostic(root: Node, error: HostObject) -> Diagnostic:
     return Diagnostic(node.place, "PC106", f"{sentence}, got {shown_node(node)}")
 
 
-_EDITS: dict[str, type[Section]] = {
-    "clear_tool_uses_20250919": ClearToolUses,
-    "clear_thinking_20251015": ClearThinking,
-    "compact_20260112": Compact,
-}
+_EDITS = {get_args(edit.model_fields["type"].annotation)[0]: edit for edit in BETAS}
 
 
 def _keys(place: tuple[str | int, ...]) -> list[str]:

@@ -269,5 +269,4 @@ async def _tokens(model: HostObject, messages: list[Any], tools: list[Any]) -> i
 
 
 def _compared(message: Message) -> dict[str, Any]:
-    """Return what the messages of two requests are compared by."""
     return {"role": message.role, "content": str(message.id)}

@@ -344,7 +344,6 @@ def _model(request: HostObject) -> str | None:
 
 
 def _schema(tool: object) -> dict[str, Any]:
-    """Return what a tool adds to a request."""
     if isinstance(tool, dict):
         return tool
     found: dict[str, Any] = json.loads(compact_json(convert_to_openai_tool(tool)))

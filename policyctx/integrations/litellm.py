@@ -140,8 +140,7 @@ def session_id_of(data: Mapping[str, Any]) -> str | None:
 
 
 def _named_ids(data: Mapping[str, Any], headers: Mapping[str, Any]) -> Iterator[object]:
-    for header in _HEADERS:
-        yield headers.get(header)
+    yield from map(headers.get, _HEADERS)
     yield data.get("prompt_cache_key")
     for name in ("metadata", "litellm_metadata"):
         metadata = data.get(name)

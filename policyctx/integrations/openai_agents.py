@@ -74,7 +74,8 @@ class PolicyFilter(agents.RunHooks[Any]):
             given.instructions,
             tools,
             data.agent.name,
-            model=_model(data.agent),
+            # A filter is not shown the model of a `RunConfig`.
+            model=model_name(data.agent.model, getattr(data.agent.model, "model", None)),
             takes_markers=False,
         )
         if (turn := self._sessions.turn(session, asked)) is None:
@@ -97,8 +98,7 @@ class PolicyFilter(agents.RunHooks[Any]):
         if turn is None or not usage.input_tokens:
             return
         cached = usage.input_tokens_details.cached_tokens or 0
-        billed = Usage.of_whole(usage.input_tokens, cached, 0, usage.output_tokens)
-        await turn.observe(billed)
+        await turn.observe(Usage.of_whole(usage.input_tokens, cached, 0, usage.output_tokens))
 
     def _is_held(self, items: list[Message]) -> bool:
         """Return whether the server holds calls to which results are in the list."""
@@ -110,11 +110,6 @@ class PolicyFilter(agents.RunHooks[Any]):
             " history, so there is nothing to edit"
         )
         return True
-
-
-def _model(agent: agents.Agent[Any]) -> str | None:
-    """Return the name of an agent's model; a filter is not shown the model of a `RunConfig`."""
-    return model_name(agent.model, getattr(agent.model, "model", None))
 
 
 def _is_result(item: Message) -> bool:

@@ -71,12 +71,7 @@ _STATE = frozenset(
         "tool-availability-delta",
     }
 )
-_URLS = {
-    "image-url": "image",
-    "document-url": "document",
-    "audio-url": "audio",
-    "video-url": "video",
-}
+_URLS = {f"{kind}-url": kind for kind in ("image", "document", "audio", "video")}
 # What differs between messages that mean the same to the provider, and what may be any object.
 _PART_FIELDS = {"timestamp": True, "metadata": True}
 _FIELDS = {"run_id", "conversation_id", "usage", "cost", "instructions", "provider_response_id"}
@@ -118,15 +113,12 @@ class PydanticAIShape(Shape):
                 if text:
                     yield Part((i,), _TEXTS[kind], text)
             else:  # a tool that the provider runs has its call and its return in the response
-                text, call_id = (
-                    json_text(self._at(message, i), SPACED),
-                    getattr(part, "tool_call_id", None),
-                )
+                text = json_text(self._at(message, i), SPACED)
+                call_id = getattr(part, "tool_call_id", None)
                 tool = part.tool_name if call_id and kind.endswith("-call") else None
                 yield Part((i,), "unknown", text, tool=tool, call_id=call_id)
 
     def _result(self, i: int, part: HostObject, message: Message) -> Iterator[Part]:
-        """Yield a result, then the files in it."""
         error = getattr(part, "outcome", "failed") in {"failed", "retried"}
         content, seen = part.content, _result_text(part)
         files = [(j, piece) for j, piece in enumerate(_listed(content)) if _block(piece)]
@@ -377,6 +369,5 @@ class PolicyCapability(AbstractCapability[Any]):  # type: ignore[misc]
         return Asked(None, list(request.messages), system, tools, plain=self._compared, model=model)
 
     def _compared(self, message: Message) -> dict[str, Any]:
-        """Return what the messages of two requests are compared by."""
         found: Any = self._shape.plain(message)
         return {"kind": message.kind, "content": found["parts"]}

@@ -25,7 +25,7 @@ from policyctx.definitions.items import HostObject, Message, Path, SessionOption
 from policyctx.errors import required
 from policyctx.integrations.host_sessions import HostSessions, PolicyLike, Recent, Turn, at_once
 from policyctx.messages.asked import Asked, model_name
-from policyctx.messages.json_text import JSON
+from policyctx.messages.json_text import JSON, SPACED
 from policyctx.messages.shapes.shape import Part, Shape
 from policyctx.session import Session
 from policyctx.tokens.usage import Usage
@@ -39,6 +39,7 @@ with required(
     from smolagents.tools import BaseTool  # noqa: F401 - older versions send a call twice
 
 SessionOf: TypeAlias = Callable[[Any], Session | None]
+_json = SPACED.encode
 
 
 @dataclass
@@ -167,10 +168,6 @@ def _pictures(images: HostObject) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, default=str)
-
-
 def put_back(
     steps: list[Any],
     newest: Message,
@@ -286,7 +283,6 @@ class PolicyCallback:
 
 
 def _compared(view: HostObject) -> dict[str, Any]:
-    """Return what the views of two steps are compared by."""
     return {"role": view.role, "content": _json([view.call_id, view.text, view.call, view.result])}
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from operator import is_
 from typing import Any, NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary
 
@@ -55,9 +56,7 @@ class _Sent(NamedTuple):
 
     def is_repeated(self, messages: list[Message]) -> bool:
         """Return whether these are the messages that were sent, so no answer has come."""
-        return len(messages) == len(self.messages) and all(
-            one is other for one, other in zip(messages, self.messages, strict=True)
-        )
+        return len(messages) == len(self.messages) and all(map(is_, messages, self.messages))
 
 
 class PolicyPlugin(Plugin):  # type: ignore[misc]
@@ -98,7 +97,6 @@ class PolicyPlugin(Plugin):  # type: ignore[misc]
         return self._sessions.of_id(session_id)
 
     async def _before(self, event: BeforeModelCallEvent) -> None:
-        """Replace the messages of the agent by the edited list."""
         agent = event.agent
         messages: list[Any] = agent.messages
         last = self._sent.pop(agent, None)
@@ -147,7 +145,6 @@ class PolicyPlugin(Plugin):  # type: ignore[misc]
             await last.turn.observe(billed)
 
     def _compared(self, message: Message) -> dict[str, Any]:
-        """Return what the messages of two requests are compared by."""
         return {"from": message.get("role"), "content": self._shape.plain(message)}
 
 

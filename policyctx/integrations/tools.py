@@ -16,6 +16,7 @@ from typing import Any
 
 from policyctx.definitions.items import HostObject
 from policyctx.definitions.names import READ_TOOL, SEARCH_TOOL
+from policyctx.messages.markers import field_of
 from policyctx.session import Session
 from policyctx.store.excerpts import (
     MOST_CHARS,
@@ -97,27 +98,12 @@ class ReadBackTools:
     @property
     def for_chat(self) -> list[dict[str, Any]]:
         """The tools for `tools=` of OpenAI's Chat Completions API."""
-        return [
-            {
-                "type": "function",
-                "function": {"name": name, "description": text, "parameters": schema},
-            }
-            for name, (text, schema) in _PARAMETERS.items()
-        ]
+        return [{"type": "function", "function": function} for function in _functions()]
 
     @property
     def for_responses(self) -> list[dict[str, Any]]:
         """The tools for `tools=` of OpenAI's Responses API."""
-        return [
-            {
-                "type": "function",
-                "name": name,
-                "description": text,
-                "parameters": schema,
-                "strict": False,
-            }
-            for name, (text, schema) in _PARAMETERS.items()
-        ]
+        return [{"type": "function", **function, "strict": False} for function in _functions()]
 
     @property
     def functions(self) -> tuple[Callable[..., str], Callable[..., str]]:
@@ -161,19 +147,19 @@ class ReadBackTools:
         block, a message with the role `tool`, or a `function_call_output` item. Input that a model
         got wrong is answered with a text that says so.
         """
-        kind = _value(call, "type")
-        function = _value(call, "function") if kind == "function" else call
-        name = _value(function, "name")
+        kind = field_of(call, "type")
+        function = field_of(call, "function") if kind == "function" else call
+        name = field_of(function, "name")
         if name not in _PARAMETERS or kind not in {"tool_use", "function", "function_call"}:
             return None
-        given = _value(function, "input" if kind == "tool_use" else "arguments")
+        given = field_of(function, "input" if kind == "tool_use" else "arguments")
         text, is_error = self._answer(str(name), given)
         if kind == "tool_use":
-            result = {"type": "tool_result", "tool_use_id": _value(call, "id"), "content": text}
+            result = {"type": "tool_result", "tool_use_id": field_of(call, "id"), "content": text}
             return {**result, "is_error": True} if is_error else result
         if kind == "function":
-            return {"role": "tool", "tool_call_id": _value(call, "id"), "content": text}
-        call_id = _value(call, "call_id")
+            return {"role": "tool", "tool_call_id": field_of(call, "id"), "content": text}
+        call_id = field_of(call, "call_id")
         return {"type": "function_call_output", "call_id": call_id, "output": text}
 
     def _answer(self, name: str, given: object) -> Answer:
@@ -219,6 +205,8 @@ class ReadBackTools:
         return Answer("\n".join(found[: max(1, len([*kept]))]))
 
 
-def _value(part: object, key: str) -> object:
-    """Return a value of a dict or of an SDK's object, None if it has none."""
-    return part.get(key) if isinstance(part, Mapping) else getattr(part, key, None)
+def _functions() -> list[dict[str, Any]]:
+    return [
+        {"name": name, "description": text, "parameters": schema}
+        for name, (text, schema) in _PARAMETERS.items()
+    ]

@@ -46,10 +46,7 @@ class Asked:
         return any(message.get("role") not in _ASKING for message in self._dicts())
 
     def _dicts(self) -> Iterator[Message]:
-        return (
-            message if isinstance(message, dict) else {}
-            for message in map(self.plain, self.messages)
-        )
+        return (one if isinstance(one, dict) else {} for one in map(self.plain, self.messages))
 
 
 def model_name(*given: object) -> str | None:

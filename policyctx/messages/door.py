@@ -231,7 +231,9 @@ class Door:
         if isinstance(value, list):
             new = [self._value(one, is_input=is_input) for one in value]
             return value if all(map(is_, value, new)) else new
-        if not isinstance(value, dict) or (not is_input and self._is_kept(value)):
+        if not isinstance(value, dict):
+            return value
+        if not is_input and (value.get("type") in _THOUGHT or value.get("thought") is True):
             return value
         fields = {key: self._field(key, one, value, is_input) for key, one in value.items()}
         return value if all(map(is_, value.values(), fields.values())) else fields
@@ -249,10 +251,6 @@ class Door:
         if new != text and is_object(text) and not is_object(new):
             return compact_json({"redacted": new})
         return text if new == text else new
-
-    @staticmethod
-    def _is_kept(block: Mapping[str, Any]) -> bool:
-        return block.get("type") in _THOUGHT or block.get("thought") is True
 
 
 def _copied(message: Message) -> Message | None:

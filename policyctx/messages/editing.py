@@ -210,7 +210,7 @@ def in_place_anthropic(request: SessionRequest, instruction: str) -> dict[str, A
     it has cached from there on back. Raises `SummaryError` for messages of another API.
     """
     messages, system = [*request.messages], request.system
-    head = _leading(messages)
+    head = head_of(one.get("role", "") if isinstance(one, Mapping) else "" for one in messages)
     if head and system is None:
         system = "\n\n".join(str(message.get("content") or "") for message in messages[:head])
     messages = messages[head:]
@@ -241,11 +241,6 @@ def in_place_chat(request: SessionRequest, instruction: str) -> dict[str, Any]:
 def _unsendable(by: str, api: str) -> SummaryError:
     why = f"`reuse_cache: true` with `by: {by}` sends the session's messages as they are, and these"
     return SummaryError(f"{why} are not messages of {api}", is_final=True)
-
-
-def _leading(messages: Sequence[Message]) -> int:
-    """Return how many system messages a list begins with."""
-    return head_of(one.get("role", "") if isinstance(one, Mapping) else "" for one in messages)
 
 
 def _is_anthropic(message: Message) -> bool:
@@ -444,8 +439,7 @@ def _reasoning(item: Fields) -> Iterator[Piece]:
 
 
 def _compaction(item: Fields) -> Iterator[Piece]:
-    encrypted = list(_encrypted(item))
-    yield from encrypted or _other_item(item)
+    yield from list(_encrypted(item)) or _other_item(item)
 
 
 def _encrypted(item: Fields) -> Iterator[Piece]:

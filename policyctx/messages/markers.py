@@ -293,30 +293,30 @@ def blocks_of_tools(tools: object) -> list[Any] | None:
 def has_functions(tools: object) -> bool:
     """Return whether one of the tools is a function, as only OpenAI's are."""
     listed = tools if isinstance(tools, list | tuple) else ()
-    return any(_field(tool, "type") == "function" for tool in listed)
+    return any(field_of(tool, "type") == "function" for tool in listed)
 
 
 def has_schemas(tools: Iterable[object]) -> bool:
     """Return whether one of the tools is in Anthropic's form, or has a marker."""
     return any(
-        _field(tool, "input_schema") is not None or marker_of(tool) is not None for tool in tools
+        field_of(tool, "input_schema") is not None or marker_of(tool) is not None for tool in tools
     )
 
 
 def is_anthropic(message: Message) -> bool:
     """Return whether a message has a block that only Anthropic's API knows."""
-    return any(_field(block, "type") in _ANTHROPIC for block in _blocks(message.get("content")))
+    return any(field_of(block, "type") in _ANTHROPIC for block in _blocks(message.get("content")))
 
 
 def places_for_text(blocks: list[Any]) -> list[int]:
     """Return the indices of the blocks of a system prompt that may have a marker."""
-    texts = ((i, _field(block, "text")) for i, block in enumerate(blocks))
+    texts = ((i, field_of(block, "text")) for i, block in enumerate(blocks))
     return [i for i, text in texts if isinstance(text, str) and text.strip()]
 
 
 def places_for_tools(tools: list[Any]) -> list[int]:
     """Return the indices of the tools that may have a marker: those that are not deferred."""
-    return [i for i, tool in enumerate(tools) if not _field(tool, "defer_loading")]
+    return [i for i, tool in enumerate(tools) if not field_of(tool, "defer_loading")]
 
 
 def ttls_of(blocks: list[Any]) -> dict[int, Ttl]:
@@ -349,5 +349,6 @@ def _may_be_marked(block: object) -> bool:
     return settings.get("extra") == "allow" or MARKER in getattr(model, "model_fields", ())
 
 
-def _field(block: object, name: str) -> object:
+def field_of(block: object, name: str) -> object:
+    """Return a value of a dict or of an SDK's object, None if it has none."""
     return block.get(name) if isinstance(block, Mapping) else getattr(block, name, None)

@@ -420,16 +420,14 @@ def _parts(shape: Shape, message: Message, index: int) -> Sequence[Part]:
         raise MessagesError(f"message {index}: not JSON: {error}", index=index) from error
 
 
-def checked_messages(
-    messages: object, first: int = 0, shapes: Shapes = BUILT_IN
-) -> Sequence[Message]:
+def checked_messages(messages: object, first: int = 0) -> Sequence[Message]:
     """Return `messages` unchanged; raises `MessagesError` with the first wrong message.
 
     `first` is the position of the first message in the whole list.
     """
     found = listed(messages)
     for index, message in enumerate(found, first):
-        shapes.checked(message, index)
+        BUILT_IN.checked(message, index)
     return found
 
 
@@ -531,10 +529,9 @@ def request_of(document: object) -> RequestBody:
     """
     if not isinstance(document, Mapping):
         return RequestBody(checked_messages(document))
-    if "messages" in document:
-        return RequestBody(checked_messages(document["messages"]), document)
-    if "contents" in document:
-        return RequestBody(checked_messages(document["contents"]), document)
+    for name in ("messages", "contents"):
+        if name in document:
+            return RequestBody(checked_messages(document[name]), document)
     if "input" not in document:
         raise MessagesError(
             'expected a list of messages or a request body, got an object without "messages",'

@@ -9,12 +9,13 @@ import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import is_
 from types import MappingProxyType
 from typing import Any, ParamSpec, TypedDict, TypeVar, cast
 
 from policyctx.definitions.actions import Action
 from policyctx.errors import Diagnostic, Location, PolicyError, UnknownOptionError, nearest
-from policyctx.policy.nodes import Node, action_of, steps_of
+from policyctx.policy.nodes import Node, action_of, compacts, steps_of
 from policyctx.policy.sources import PathName
 
 P = ParamSpec("P")
@@ -207,9 +208,8 @@ def _cleared(step: Node, option: _Option) -> Node:
         return step
     keys = {"do": Action.CLEAR.do, "placeholder": Action.CLEAR.text}
     given = {key: _node(value, option.place) for key, value in keys.items()}
-    select = _without(_without(step.value["select"], "unit"), "placeholders")
-    kept = {key: child for key, child in step.value.items() if key != "save"}
-    return replace(step, value={**kept, **given, "select": select})
+    select = step.value["select"].without("unit", "placeholders")
+    return replace(step, value={**step.without("save").value, **given, "select": select})
 
 
 def _threshold(key: str, other: str) -> Callable[[_Option, Node], Node]:
@@ -217,9 +217,9 @@ def _threshold(key: str, other: str) -> Callable[[_Option, Node], Node]:
 
     def change(option: _Option, root: Node) -> Node:
         steps = [_over(step, key, other, option) for step in steps_of(root)]
-        if any(new is not old for new, old in zip(steps, steps_of(root), strict=True)):
-            return _with_steps(root, steps)
-        return _set(_without(root, other), [key], option.node())
+        if all(map(is_, steps, steps_of(root))):
+            return _set(root.without(other), [key], option.node())
+        return _with_steps(root, steps)
 
     return change
 
@@ -230,7 +230,7 @@ def _over(step: Node, key: str, other: str, option: _Option) -> Node:
     given = step.said("select", key) or step.said("select", other)
     if select is None or not given or step.said("on") == "arrival":
         return step
-    return _set(step, ["select"], _set(_without(select, other), [key], option.node()))
+    return _set(step, ["select"], _set(select.without(other), [key], option.node()))
 
 
 def _ratio(option: _Option, root: Node) -> Node:
@@ -245,34 +245,27 @@ def _ratio(option: _Option, root: Node) -> Node:
 
     def changed(step: Node) -> Node:
         gates = step.child("when")
-        return step if gates is None else _set(step, ["when"], with_ratio(gates))
+        if gates is None or not any(each.child("ratio") for each in (gates, *gates.elements)):
+            return step
+        return _set(step, ["when"], with_ratio(gates))
 
-    def has_ratio(gates: Node | None) -> bool:
-        alternatives = () if gates is None else (gates, *gates.elements)
-        return any(each.child("ratio") is not None for each in alternatives)
-
-    return _with_some_steps(
-        option, root, lambda step: has_ratio(step.child("when")), changed, "a gate `ratio`"
-    )
+    return _with_some_steps(option, root, changed, "a gate `ratio`")
 
 
 def _recency(option: _Option, root: Node) -> Node:
     def changed(step: Node) -> Node:
-        return _set(step, ["select", "keep_recent"], option.node())
+        path = ["select", "keep_recent"]
+        return _set(step, path, option.node()) if _is_ephemeral(step) else step
 
-    return _with_some_steps(option, root, _is_ephemeral, changed, "`select: {ephemeral: true}`")
+    return _with_some_steps(option, root, changed, "`select: {ephemeral: true}`")
 
 
 def _when_to_summarise(option: _Option, root: Node) -> Node:
-    def compacts(step: Node) -> bool:
-        action = action_of(step)
-        return action is not None and action.takes_messages
-
     def changed(step: Node) -> Node:
         gate = {"tokens": {"at_least": option.value}}
-        return _set(step, ["when"], _node(gate, option.place))
+        return _set(step, ["when"], _node(gate, option.place)) if compacts(step) else step
 
-    return _with_some_steps(option, root, compacts, changed, "`do: compact`")
+    return _with_some_steps(option, root, changed, "`do: compact`")
 
 
 def _readers(option: _Option, root: Node) -> Node:
@@ -285,18 +278,15 @@ def _readers(option: _Option, root: Node) -> Node:
 
 
 def _with_some_steps(
-    option: _Option,
-    root: Node,
-    concerns: Callable[[Node], bool],
-    changed: Callable[[Node], Node],
-    needed: str,
+    option: _Option, root: Node, changed: Callable[[Node], Node], needed: str
 ) -> Node:
     """Return the tree with the steps that an option concerns changed; at least one must be."""
     steps = steps_of(root)
-    if not any(concerns(step) for step in steps):
+    new = [*map(changed, steps)]
+    if all(map(is_, steps, new)):
         policy = "" if root.child("name") is None else f" {root.said('name')}"
         raise option.error(f"no step of the policy{policy} has {needed}")
-    return _with_steps(root, [changed(step) if concerns(step) else step for step in steps])
+    return _with_steps(root, new)
 
 
 def _with_steps(root: Node, steps: list[Node]) -> Node:
@@ -311,10 +301,6 @@ def _moves_items(step: Node) -> bool:
 
 def _is_ephemeral(step: Node) -> bool:
     return step.said("select", "ephemeral") is True
-
-
-def _without(node: Node, key: str) -> Node:
-    return replace(node, value={name: child for name, child in node.value.items() if name != key})
 
 
 _CHANGES: dict[str, Callable[[_Option, Node], Node]] = {

@@ -78,11 +78,16 @@ def policy_for(agent: str, file: AgentsFile) -> Policy:
     `PolicyError` when no entry fits, and for every mistake in what the entry says; what is wrong
     with the policies of other entries is not looked at.
     """
-    exact = [entry for entry in file.entries if entry.pattern == agent]
-    globs = [entry for entry in file.entries if agent and fnmatchcase(agent, entry.pattern)]
-    if not exact and not globs:
+    if (entry := entry_of(agent, file)) is None:
         raise _no_entry(agent, file)
-    return entry_policy([*exact, *globs][0], file, agent=agent)
+    return entry_policy(entry, file, agent=agent)
+
+
+def entry_of(agent: str, file: AgentsFile) -> AgentEntry | None:
+    """Return the entry for an agent as `policy_for` chooses it, None if none fits."""
+    exact = [entry for entry in file.entries if entry.pattern == agent]
+    globs = (entry for entry in file.entries if agent and fnmatchcase(agent, entry.pattern))
+    return next(iter((*exact, *globs)), None)
 
 
 def entry_policy(entry: AgentEntry, file: AgentsFile, *, agent: str) -> Policy:

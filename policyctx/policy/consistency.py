@@ -78,12 +78,10 @@ def wordings_without_source(root: Node, policy: Policy) -> Iterator[Diagnostic]:
             if why := _why_not_smaller(step.placeholder):
                 _, node = root.deepest((*path, "placeholder"))
                 yield Diagnostic((_text(node) or node).at, "PC107", why)
-        elif step.placeholder is None and step.select.placeholders:
+        elif step.placeholder is None and (step.select.placeholders or _names_no_file(step.action)):
+            why_not = _why_not_smaller if step.select.placeholders else _why_not_cleared
             with suppress(reach.TooLargeError):
-                yield from _inherited(checked, step, _why_not_smaller)
-        elif step.placeholder is None and _names_no_file(step.action):
-            with suppress(reach.TooLargeError):
-                yield from _inherited(checked, step, _why_not_cleared)
+                yield from _inherited(checked, step, why_not)
 
 
 def _why_not_smaller(wording: Placeholder) -> str:
@@ -393,14 +391,10 @@ def split_where_dropped(root: Node, policy: Policy) -> Iterator[Diagnostic]:
                 for item_type in reach.taken_types(checked, step):
                     tools = reach.tools_left(checked, step, item_type)
                     given = reach.rules_that_speak(checked, item_type, tools, "keep_recent")
-                    found |= {path: step for path, keep in given if _splits(keep)}
+                    found |= {p: step for p, keep in given if keep and keep.batches == "split"}
     for path, step in found.items():
         if checked.is_written(path):
             yield from _split_batches(root.deepest(path)[1], f"the step {step.name!r}, which drops")
-
-
-def _splits(keep: KeepRecent | None) -> bool:
-    return keep is not None and keep.batches == "split"
 
 
 def summaries_without_model(root: Node, policy: Policy) -> Iterator[Diagnostic]:

@@ -128,7 +128,6 @@ def _about_value(error: ErrorDetails, path: Path, node: Node) -> Iterator[Diagno
 
 
 def _refusal(error: ErrorDetails) -> tuple[str, str]:
-    """The code of a refusal, and what was expected."""
     kind = error["type"]
     if kind == "value_error":
         return "PC106", str(error["ctx"]["error"])

@@ -19,7 +19,7 @@ from policyctx.policy.agent_options import checks_options
 from policyctx.policy.diagnosing import called_alike, diagnostics, hint, in_order, shown_node, word
 from policyctx.policy.models import VERSIONS, Policy
 from policyctx.policy.models.rules import Secret
-from policyctx.policy.nodes import Node, Path, action_of, read_policy_yaml, typed
+from policyctx.policy.nodes import Node, Path, compacts, read_policy_yaml, typed
 from policyctx.policy.sources import PathName, PolicyName, PolicySource, environment, policy_source
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?\}", re.DOTALL)
@@ -51,16 +51,16 @@ def unset(root: Node) -> list[Diagnostic]:
     found = []
     for _, node in root.leaves():
         match = _VARIABLE.fullmatch(node.value) if isinstance(node.value, str) else None
-        if match is not None and node.variable is not None:
+        if match is None:
+            continue
+        sentence, hint = f"the variable {match[1]} is not set", ""
+        if node.variable is not None:
             sentence = f"{shown_node(node)} is itself a variable, which is not looked up"
-            found.append(Diagnostic(node.place, "PC110", sentence))
-        elif match is not None and node.raw is not None:
+        elif node.raw is not None:
             sentence = f"the default is itself a variable, {node.raw}, which is not looked up"
-            found.append(Diagnostic(node.place, "PC110", sentence))
-        elif match is not None:
-            name = match.group(1)
-            hint = f"set it, or give a default: ${{{name}:-…}}"
-            found.append(Diagnostic(node.place, "PC110", f"the variable {name} is not set", hint))
+        else:
+            hint = f"set it, or give a default: ${{{match[1]}:-…}}"
+        found.append(Diagnostic(node.place, "PC110", sentence, hint))
     return found
 
 
@@ -136,9 +136,8 @@ def _over_bases(
             reading.problems.append(tree)
         else:
             merged = _merged(merged, tree, reading.problems)
-    inherited = {key: child for key, child in merged.value.items() if key not in _OWN}
-    result = _merged(replace(merged, value=inherited), own, reading.problems)
-    return replace(result, value={k: v for k, v in result.value.items() if k != "extends"})
+    result = _merged(merged.without(*_OWN), own, reading.problems)
+    return result.without("extends")
 
 
 def _base_tree(
@@ -223,9 +222,8 @@ def _merged(base: Node, own: Node, problems: list[Diagnostic], path: Path = ()) 
     is_value = bool(path) and path[-1] in _WHOLE and path[:-1] not in _BY_NAME
     if not (base.is_map and own.is_map) or is_value:
         return own
-    kept = dict(base.value)
-    if {"min_tokens", "min_chars"} & set(own.value):
-        kept = {k: v for k, v in kept.items() if k not in {"min_tokens", "min_chars"}}
+    is_sized = {"min_tokens", "min_chars"} & set(own.value)
+    kept = base.without("min_tokens", "min_chars").value if is_sized else base.value
     first, second = (own.value, kept) if path in _BY_NAME else (kept, own.value)
     merged = {
         key: _merged(kept[key], own.value[key], problems, (*path, key))
@@ -255,7 +253,7 @@ def _merged_steps(base: Node, own: Node, problems: list[Diagnostic]) -> Node:
         is_known = is_known and name not in seen
         # Any other value of these two stays, for the models to refuse.
         is_off = step.said("remove") is False
-        bare = _without(step, *["before"] * (before is not None), *["remove"] * is_off)
+        bare = step.without(*["before"] * (before is not None), *["remove"] * is_off)
         if before is not None and is_known:
             sentence = (
                 f"{word(step.value['name'])} is replaced in place; `before` is for a new step"
@@ -295,30 +293,14 @@ def _lost(inherited: Node, own: Node) -> tuple[str, ...]:
 def _end(steps: list[Node], new: Node, inherited: Mapping[str, Node]) -> int:
     """Where a new step goes: to the end, but before an inherited `compact`, which must be last."""
     last = steps[-1] if steps else None
-    if (
-        last is None
-        or last.said("name") not in [*inherited]
-        or not _compacts(last)
-        or _compacts(new)
-    ):
+    if last is None or last.said("name") not in [*inherited] or not compacts(last) or compacts(new):
         return len(steps)
     return len(steps) - 1
-
-
-def _compacts(step: Node) -> bool:
-    action = action_of(step)
-    return action is not None and action.takes_messages
 
 
 def _text(step: Node, key: str) -> Node | None:
     child = step.child(key)
     return child if child and isinstance(child.value, str) else None
-
-
-def _without(step: Node, *keys: str) -> Node:
-    if not step.is_map:
-        return step
-    return replace(step, value={k: v for k, v in step.value.items() if k not in keys})
 
 
 def _no_step(node: Node, name: Node | None, inherited: Mapping[str, Node]) -> Diagnostic:
@@ -484,7 +466,6 @@ def _suspects(
 
 
 def _pruned(node: Node, path: Path) -> Node:
-    """Return a tree without what is at a path."""
     first, *rest = path
     if isinstance(node.value, list):
         parts = [

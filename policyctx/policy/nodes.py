@@ -93,6 +93,12 @@ class Node:
             node = found
         return node
 
+    def without(self, *keys: str) -> Node:
+        """Return a map without these keys, and any other value as it is."""
+        if not self.is_map:
+            return self
+        return replace(self, value={k: v for k, v in self.value.items() if k not in keys})
+
     def said(self, *path: str | int) -> Any:  # noqa: ANN401 - what a file may say
         """Return the value at the end of a path, None for nothing."""
         child = self.child(*path)
@@ -234,6 +240,12 @@ def action_of(step: Node) -> Action | None:
     return STEP_ACTIONS.get(str(step.said("do")))
 
 
+def compacts(step: Node) -> bool:
+    """Return whether a step replaces messages by a summary."""
+    action = action_of(step)
+    return action is not None and action.takes_messages
+
+
 def steps_of(root: Node) -> list[Node]:
     """Return the steps of a policy, none where there is no list of them."""
     steps = root.child("steps")
@@ -268,17 +280,15 @@ def hint_for(error: PlainValue, lines: Sequence[str]) -> str:
             return f"{char!r} is a full-width sign; use {_FULL_WIDTH[char]!r}"
     problem = str(error.problem)
     if "cannot start any token" in problem and mark:
-        return _about_character(lines[mark.line][mark.column])
+        char = lines[mark.line][mark.column]
+        is_tab = char == "\t"
+        return "indent with spaces, not with a tab" if is_tab else f"quote a text with {char!r}"
     if context and ("end of stream" in problem or "expected ',' or" in problem):
         opened = lines[context.line][context.column]
         closing = f"the {opened} at {context.line + 1}:{context.column + 1} may not be closed"
         is_text = opened in "[{" and mark is not None and mark.line == context.line
         return f"{closing}; quote a text that begins with `{opened}`" if is_text else closing
     return next((hint for said, hint in _HINTS.items() if said in problem), "")
-
-
-def _about_character(char: str) -> str:
-    return "indent with spaces, not with a tab" if char == "\t" else f"quote a text with {char!r}"
 
 
 MAX_DEPTH = 32

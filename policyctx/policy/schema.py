@@ -443,7 +443,8 @@ def _one_type(one: dict[str, Any], links: Mapping[str, str] | None) -> str:
         name = one["$ref"].rsplit("/", 1)[-1]
         return links[name] if links else "map"
     if "items" in one:
-        return f"list of {_several(type_in_words(one['items'], links))}"
+        words = type_in_words(one["items"], links).replace("map", "maps", 1)
+        return f"list of {words.replace('text', 'texts', 1)}"
     if "additionalProperties" in one:
         return f"{type_in_words(one['additionalProperties'], links)} by name"
     return _scalar_type(one)
@@ -455,10 +456,6 @@ def _scalar_type(one: dict[str, Any]) -> str:
         return " or ".join(filter(None, (", ".join(words[:-1]), words[-1])))
     names = {"boolean": "`true` or `false`", "integer": "whole number", "number": "number"}
     return f"{names.get(one['type'], one.get('title', 'text'))}{_bounds(one)}"
-
-
-def _several(words: str) -> str:
-    return words.replace("map", "maps", 1).replace("text", "texts", 1)
 
 
 def _bounds(one: dict[str, Any]) -> str:

@@ -139,13 +139,10 @@ def policy_source(
     """
     wanted = os.fsdecode(name)
     presets = preset_names()
-    if is_shipped(wanted):
-        return read_source(shipped_folder("policies") / f"{wanted}.yaml", f"{wanted}.yaml")
     parts = fragment_names() if fragments else ()
-    if wanted in parts:
-        return read_source(
-            shipped_folder("policies") / _FRAGMENTS / f"{wanted}.yaml", f"{wanted}.yaml"
-        )
+    if is_shipped(wanted) or wanted in parts:
+        folder = shipped_folder("policies") / ("" if is_shipped(wanted) else _FRAGMENTS)
+        return read_source(folder / f"{wanted}.yaml", f"{wanted}.yaml")
     folder = Path(beside.path).parent if beside and beside.path else Path()
     path = folder / _expanded(wanted)
     if beside is not None and wanted and not beside.allows(path):

@@ -4,7 +4,7 @@ A suggestion is offered only when the models accept it, so no hint leads to anot
 """
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from fractions import Fraction
 from functools import cache
 from typing import Annotated, Any, Literal, get_args, get_origin
@@ -136,7 +136,9 @@ def place_of_key(path: Path, node: Node, refused: Collection[str] = ()) -> str:
     nearest = min(places, key=ranks.__getitem__)
     start = len(here) if nearest[: len(here)] == here else 0
     is_refused = ranks[nearest][0]
-    written = _nested(nearest, _value_at(nearest, node) if is_refused else _shown(node), start)
+    written = _nested(
+        nearest, _value_at(nearest, node) if is_refused else _in_line(node.as_written()), start
+    )
     as_near = [names for names in places if ranks[names] == ranks[nearest]]
     # Of several places in one part of the policy, such as the gates, the first stands for all.
     by_part = {names[0]: names for names in reversed(as_near)}
@@ -153,15 +155,20 @@ def _name_of_rule(name: str, node: Node) -> str:
     for key in reversed(Policy.model_fields):
         values = value_type(Policy.model_fields[key].annotation)
         model = None if values is None else model_in(values)
-        if model is not None and node.is_map and node.value and _is_valid(model, node.plain()):
+        if (
+            model is not None
+            and node.is_map
+            and node.value
+            and _passes(model.model_validate, node.plain())
+        ):
             written = _in_line({name: node.as_written()})
             return f"a rule by name belongs in `{key}`: write `{key}: {written}`"
     return ""
 
 
-def _is_valid(model: type[Section], value: object) -> bool:
+def _passes(check: Callable[[object], object], value: object) -> bool:
     try:
-        model.model_validate(value)
+        check(value)
     except ValidationError:
         return False
     return True
@@ -194,16 +201,11 @@ def is_accepted(path: Path, value: object) -> bool:
 
 
 def _takes(model: type[Section], name: str, value: object) -> bool:
-    try:
-        _adapter(model, name).validate_python(value)
-    except ValidationError:
-        return False
-    return True
+    return _passes(_adapter(model, name).validate_python, value)
 
 
 @cache
 def _adapter(model: type[Section], name: str) -> TypeAdapter[Any]:
-    """What a key takes."""
     field = model.model_fields[name]
     kind: Any = field.annotation
     for constraint in field.metadata:
@@ -277,7 +279,6 @@ def _smallest(model: type[Section]) -> dict[str, Any] | None:
 
 
 def _required(model: type[Section]) -> dict[str, Any]:
-    """The keys that a map needs, each with an example."""
     fields = model.model_fields.items()
     return {
         name: examples[0]
@@ -395,10 +396,6 @@ def _repaired(place: Path, value: PlainValue) -> dict[str, Any] | None:
         if not _takes(model, name, part):
             made[name] = _repaired((*place, name), part)
     return made if is_accepted(place, made) else None
-
-
-def _shown(node: Node) -> str:
-    return _in_line(node.as_written())
 
 
 def _in_line(value: PlainValue) -> str:

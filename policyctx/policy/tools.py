@@ -115,19 +115,12 @@ def tool_hints(
     """
     found = {}
     for each in tools:
-        name, said = _name(each), _said(each)
+        name, hint = _name(each), _said(each)
         if name is None:
             raise InputError(f"expected a tool, got {each!r}; decorate a function with @tool(…)")
-        if said is not None and said.hint is not None:
-            found[name] = said.hint
+        if hint is not None:
+            found[name] = hint
     return {**found, **{name: Hint.of(rule) for name, rule in hints.items()}}
-
-
-@dataclass(frozen=True, slots=True)
-class _ToolSaid:
-    """What `tool` says of an object."""
-
-    hint: Hint | None
 
 
 def _decorated(decorated: HostObject, description: str | None, ephemeral: int | None) -> HostObject:
@@ -139,14 +132,13 @@ def _decorated(decorated: HostObject, description: str | None, ephemeral: int | 
         )
     elif description is not None:
         decorated.description = description
-    said = _ToolSaid(None if ephemeral is None else _hint(decorated, ephemeral))
+    hint = None if ephemeral is None else _hint(decorated, ephemeral)
     # The models of pydantic take no attribute by assignment.
-    object.__setattr__(decorated, _SAID, said)
+    object.__setattr__(decorated, _SAID, hint)
     return decorated
 
 
 def _describe(function: HostObject, description: str | None, ephemeral: int | None) -> None:
-    """Set the attributes of `Tool`."""
     documented = inspect.getdoc(function)
     text = description or documented
     if not text:
@@ -182,10 +174,11 @@ def _function(decorated: HostObject) -> HostObject:
     return next(filter(inspect.isroutine, found), decorated)
 
 
-def _said(decorated: object) -> _ToolSaid | None:
+def _said(decorated: object) -> Hint | None:
     """Return what was said of an object, else of the function that an SDK made it of."""
-    said = getattr(decorated, _SAID, None) or getattr(_function(decorated), _SAID, None)
-    return said if isinstance(said, _ToolSaid) else None
+    holder = decorated if hasattr(decorated, _SAID) else _function(decorated)
+    hint = getattr(holder, _SAID, None)
+    return hint if isinstance(hint, Hint) else None
 
 
 def _name(decorated: object) -> str | None:

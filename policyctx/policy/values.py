@@ -98,12 +98,8 @@ def ratio(value: object) -> Fraction:
     raise ValueError("expected a number from 0 to 1 or a share such as 20%")
 
 
-def duration(value: object) -> Duration:
+def duration(value: object, *, such: str = "90s, 5m, 3h or 30d") -> Duration:
     """Read a duration such as `90s`, `5m`, `3h` or `30d`."""
-    return _duration(value, "90s, 5m, 3h or 30d")
-
-
-def _duration(value: object, such: str) -> Duration:
     if not isinstance(value, str) or not re.fullmatch(DURATION_PATTERN, value):
         raise ValueError(f"expected a duration such as {such}")
     return Duration(int(value[:-1]) * _SECONDS[value[-1]])
@@ -113,14 +109,14 @@ def idle_time(value: object) -> Duration | str:
     """Read a duration, or `cache_ttl` for the provider's."""
     if value == "cache_ttl":
         return "cache_ttl"
-    return _duration(value, "90s or 5m, or cache_ttl")
+    return duration(value, such="90s or 5m, or cache_ttl")
 
 
 def cache_ttl(value: object) -> Duration | str:
     """Read a duration, or `recorded` for that of the writes which the provider billed."""
     if value == "recorded":
         return "recorded"
-    return _duration(value, "5m or 1h, or recorded")
+    return duration(value, such="5m or 1h, or recorded")
 
 
 def byte_size(value: object) -> ByteSize:
@@ -150,11 +146,6 @@ def short_form(key: str, kind: type, said: str) -> Callable[[Any], Any]:
         raise ValueError(f"expected {said} or a map")
 
     return checked
-
-
-def one_or_more(value: PlainValue) -> PlainValue:
-    """Read a single value where a list is meant as a list of one."""
-    return value if isinstance(value, list) else [value]
 
 
 def flag_globs_or_map(value: PlainValue) -> PlainValue:

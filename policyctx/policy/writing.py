@@ -62,8 +62,7 @@ def _dotted(root: Node, path: Path) -> str:
     node = root
     parts: list[str] = []
     for part in path:
-        child = node.child(part)
-        child = present(child)
+        child = present(node.child(part))
         name = child.child("name") if path[:1] == ("steps",) and isinstance(part, int) else None
         parts.append(str(name.as_written()) if name and len(parts) == 1 else str(part))
         node = child
@@ -86,11 +85,11 @@ class _Root(dict[str, Any]):
 class _CoreScalar:
     """Matches the plain scalars of one type, as PyYAML asks a resolver's pattern."""
 
-    def __init__(self, *types: type) -> None:
-        self._types = types
+    def __init__(self, kind: type) -> None:
+        self._kind = kind
 
     def match(self, text: str) -> bool:
-        return type(typed(text)) in self._types
+        return type(typed(text)) is self._kind
 
 
 def _string(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
@@ -129,10 +128,5 @@ _Dumper.add_representer(float, _float)
 _Dumper.add_representer(dict, _map)
 _Dumper.add_representer(_Root, _map)
 _Dumper.add_representer(list, _list)
-for _tag, _types in {
-    "int": (int,),
-    "float": (float,),
-    "bool": (bool,),
-    "null": (type(None),),
-}.items():
-    _Dumper.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", _CoreScalar(*_types), None)
+for _tag, _kind in {"int": int, "float": float, "bool": bool, "null": type(None)}.items():
+    _Dumper.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", _CoreScalar(_kind), None)

@@ -138,7 +138,7 @@ def values_from(raw: bytes, start: int, most: int, end: int = sys.maxsize) -> in
 
 def shared_messages(raw: bytes, earlier: Body) -> int:
     """Return how many messages of an earlier body this text begins with; 0 for another head."""
-    return _shared(raw, earlier) if _begins_as(raw, earlier) else 0
+    return bisect_right(earlier.ends, shared_bytes(raw, earlier) - earlier.list_span.start)
 
 
 def shared_bytes(raw: bytes, earlier: Body | None) -> int:
@@ -170,19 +170,13 @@ def same_beginning(some: Sequence[object], others: Sequence[object]) -> int:
 
 
 def _begins_as(raw: bytes, earlier: Body) -> bool:
-    """Return whether all before the list is as in an earlier body."""
     return raw.startswith(memoryview(earlier.raw)[: earlier.list_span.start])
-
-
-def _shared(raw: bytes, earlier: Body) -> int:
-    start, end = earlier.list_span
-    return bisect_right(earlier.ends, common_beginning(raw, start, earlier.raw, start, end - start))
 
 
 def _continued(raw: bytes, earlier: Body, limits: ProxyLimits) -> Body:
     """Return the body of a text that is as an earlier one up to its list."""
     start, earlier_end = earlier.list_span
-    known = _shared(raw, earlier)
+    known = shared_messages(raw, earlier)
     at = start + (earlier.ends[known - 1] if known else 0)
     values = earlier.values + values_from(raw, at, limits.values)
     if values > limits.values:  # some of them may be gone

@@ -40,14 +40,17 @@ _FIELD = re.compile(r"\{\{|\}\}|\{\w+\}")
 
 def is_loopback(host: str) -> bool:
     """Whether only this machine can reach an address."""
-    if host == "localhost":
-        return True
+    address = address_of(host)
+    mapped = getattr(address, "ipv4_mapped", None) or address
+    return host == "localhost" or (mapped is not None and mapped.is_loopback)
+
+
+def address_of(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """Return the IP address that a host is, None for a name."""
     try:
-        address = ipaddress.ip_address(host.strip("[]").partition("%")[0])
+        return ipaddress.ip_address(host.strip("[]").partition("%")[0])
     except ValueError:
-        return False
-    mapped = getattr(address, "ipv4_mapped", None)
-    return (mapped or address).is_loopback
+        return None
 
 
 def is_elsewhere(client: Client | None, host: str) -> bool:

@@ -101,7 +101,6 @@ class HeadParser(HttpRequestParser):
 
 
 def _size(head: RawRequestMessage) -> int:
-    """Return about how many bytes a head has."""
     return len(head.path) + sum(len(name) + len(value) + 4 for name, value in head.raw_headers)
 
 

@@ -57,7 +57,7 @@ def identity_of(headers: Mapping[str, str], fields: Mapping[str, Any]) -> Identi
 
     `headers` have names in lower case, `fields` are those of the body. Headers come first.
     """
-    return header_identity(headers) or _in_fields(fields) or _in_others(headers, fields)
+    return header_identity(headers) or _other_identity(headers, fields)
 
 
 def scope_of(key: bytes, upstream: str, credential: Iterable[tuple[str, str]]) -> str:
@@ -112,15 +112,11 @@ def header_identity(headers: Mapping[str, str]) -> Identity | None:
     return None
 
 
-def _in_fields(fields: Mapping[str, Any]) -> Identity | None:
+def _other_identity(headers: Mapping[str, str], fields: Mapping[str, Any]) -> Identity | None:
     if name := _given(fields.get("prompt_cache_key")):
         return Identity("cache-key", (name,), is_strong=False)
     if name := _in_user_id(_metadata(fields).get("user_id")):
         return Identity("user-id", (name,))
-    return None
-
-
-def _in_others(headers: Mapping[str, str], fields: Mapping[str, Any]) -> Identity | None:
     for name in sorted(headers):
         if _SESSION_HEADER.fullmatch(name) and (value := _given(headers[name])):
             return Identity("session", (value, name))
@@ -556,7 +552,6 @@ def _length(one: ProxyConversation) -> int:
 
 
 def _beginning(api: Api, body: Body) -> Identity:
-    """Return the identity of a conversation that no request names."""
     return Identity(_BEGINNING, (beginning_of(body.messages), api.messages), is_strong=False)
 
 

@@ -80,7 +80,7 @@ def decoder(encoding: str) -> Callable[[bytes], bytes] | None:
     """
     name = encoding.strip().lower()
     if name in {"", "identity"}:
-        return _same
+        return bytes
     if name in _GZIP:
         return partial(_inflated_piece, zlib.decompressobj(wbits=31))
     if name == "deflate":
@@ -107,10 +107,6 @@ def _decompressed_piece(decode: Callable[[bytes], bytes], piece: bytes) -> bytes
         if size > _MOST:
             raise zstandard.ZstdError
     return b"".join(parts)
-
-
-def _same(piece: bytes) -> bytes:
-    return piece
 
 
 def readable(accepted: str) -> str:

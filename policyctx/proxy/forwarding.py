@@ -151,7 +151,6 @@ class Forwarder:
 
 
 def _headers(request: web.Request, outgoing: Outgoing) -> CIMultiDict[str]:
-    """Return the headers of a request for an upstream."""
     headers = _forwarded(request.headers)
     if outgoing.is_decoded:
         headers.popall("Content-Encoding", None)

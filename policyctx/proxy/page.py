@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from functools import cache
 from html import escape
 from importlib import resources
+from itertools import chain
 from typing import Any
 from urllib.parse import parse_qs, quote
 
@@ -29,7 +30,7 @@ SECURITY = (
     " frame-ancestors 'none'"
 )
 _REPORT = "policyctx.replay.report"
-_STYLES = ((_REPORT, "page.css"), (_REPORT, "screens.css"), (__package__, "page.css"))
+_STYLES = ((_REPORT, "page.css"), (_REPORT, "screens.css"), ("policyctx.proxy", "page.css"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +116,6 @@ def _style() -> str:
     return "\n".join(
         resources.files(package).joinpath(name).read_text(encoding="utf-8")
         for package, name in _STYLES
-        if package
     )
 
 
@@ -155,7 +155,6 @@ def _figures(shown: Overview) -> Iterator[str]:
 
 
 def _net(spent: Spent, *, is_dry: bool = False) -> str:
-    """Return what the policy saved or lost, in words."""
     if is_dry or not spent.priced:
         return "unknown"
     shown = _dollars(abs(spent.net))
@@ -240,8 +239,9 @@ def _sessions(shown: Overview) -> Iterator[str]:
             for n in range(1, shown.pages + 1)
         )
         yield f'<nav aria-label="Pages of sessions"><p>Page {" ".join(others)}</p></nav>'
-    names = ("Session", "Policy", "Model", "Last request", *_SESSION_NUMBERS)
-    yield from _table_head("Sessions, the newest first", names, numbers=_SESSION_NUMBERS)
+    about = ("Session", "Policy", "Model", "Last request")
+    names = (*about, "Calls", "Decisions", "Tokens sent", "Spared", "Dollars")
+    yield from _table_head("Sessions, the newest first", names)
     for one in shown.sessions:
         spent = one.spent
         link = f'<a href="?session={quote(one.name, safe="")}">{_text(one.name)}</a>'
@@ -251,13 +251,22 @@ def _sessions(shown: Overview) -> Iterator[str]:
         numbers.append(f'<span class="{net.split()[0]}">{_text(net)}</span>')
         policy = _text(one.policy) if one.is_live else '<span class="muted">left memory</span>'
         cells = [link, policy, _text(one.model), _text(_time(one.at))]
-        yield _row(names, [*cells, *numbers], numbers=_SESSION_NUMBERS)
+        yield _row(names, [*cells, *numbers])
     yield "</tbody></table></div></section>"
 
 
-_SESSION_NUMBERS = ("Calls", "Decisions", "Tokens sent", "Spared", "Dollars")
 _LONG = {"Session", "Item"}
-_DECISION_NUMBERS = ("Call", "Freed")
+# The columns of numbers, in whichever table they are.
+_NUMBERS = {
+    "Call",
+    "Calls",
+    "Decisions",
+    "Dollars",
+    "Freed",
+    "Spared",
+    "Tokens freed",
+    "Tokens sent",
+}
 _COLUMNS = ("Time", "Session", "Call", "Item", "What", "Step", "Rule", "Reason", "Freed")
 
 
@@ -267,15 +276,12 @@ def _rules(shown: Overview) -> Iterator[str]:
     if not freed:
         return
     yield '<section aria-labelledby="rules"><h2 id="rules">What each rule did</h2>'
-    names = ("Step", "Rule", *_RULE_NUMBERS)
-    yield from _table_head("Rules, what freed most first", names, numbers=_RULE_NUMBERS)
+    names = ("Step", "Rule", "Decisions", "Tokens freed")
+    yield from _table_head("Rules, what freed most first", names)
     for (step, rule), tokens in freed.most_common():
         numbers = (f"{shown.counts.ruled[step, rule]:,}", f"{tokens:,}")
-        yield _row(names, [*map(_text, (step, rule, *numbers))], numbers=_RULE_NUMBERS)
+        yield _row(names, [*map(_text, (step, rule, *numbers))])
     yield "</tbody></table></div></section>"
-
-
-_RULE_NUMBERS = ("Decisions", "Tokens freed")
 
 
 def _decisions(shown: Overview) -> Iterator[str]:
@@ -293,42 +299,33 @@ def _decisions(shown: Overview) -> Iterator[str]:
             f"<p>The newest {len(shown.decisions):,}; {shown.more:,} more are in"
             f' <a href="decisions.json{named}">decisions.json</a>.</p>'
         )
-    yield from _table_head("Decisions, the newest first", _COLUMNS, numbers=_DECISION_NUMBERS)
+    yield from _table_head("Decisions, the newest first", _COLUMNS)
     for position, one in enumerate(shown.decisions):
         freed = "" if one.freed_tokens is None else f"{one.freed_tokens:,}"
         item = " ".join(filter(None, (one.tool, one.type, one.item)))
         reason = _text(one.reason or one.code)
         if (text := shown.texts.get(position)) is not None:
             reason += f"<details><summary>Text</summary><pre>{_text(text)}</pre></details>"
-        cells = [
-            _text("" if one.at is None else _time(one.at)),
-            _text(one.session),
-            _text(one.call or ""),
-            _text(item),
-            _text(one.action),
-            _text(one.step),
-            _text(one.rule),
-            reason,
-            _text(freed),
-        ]
-        yield _row(_COLUMNS, cells, numbers=_DECISION_NUMBERS)
+        at = "" if one.at is None else _time(one.at)
+        cells = (at, one.session, one.call or "", item, one.action, one.step, one.rule)
+        yield _row(_COLUMNS, [*map(_text, cells), reason, _text(freed)])
     yield "</tbody></table></div></section>"
 
 
-def _table_head(title: str, names: Iterable[str], *, numbers: Sequence[str]) -> Iterator[str]:
+def _table_head(title: str, names: Iterable[str]) -> Iterator[str]:
     yield f'<div class="scroll" role="region" aria-label="{_text(title)}" tabindex="0">'
     yield f'<table class="stacks"><caption>{_text(title)}</caption><thead><tr>'
     for name in names:
-        kind = ' class="number"' if name in numbers else ""
+        kind = ' class="number"' if name in _NUMBERS else ""
         yield f'<th scope="col"{kind}>{_text(name)}</th>'
     yield "</tr></thead><tbody>"
 
 
-def _row(names: Sequence[str], cells: Sequence[str], *, numbers: Sequence[str]) -> str:
+def _row(names: Sequence[str], cells: Sequence[str]) -> str:
     """Return a row; the cells are HTML, and an empty one is hidden where rows are stacks."""
     made = []
     for name, cell in zip(names, cells, strict=True):
-        kind = ' class="number"' if name in numbers else ""
+        kind = ' class="number"' if name in _NUMBERS else ""
         long = ' class="long"' if name in _LONG else ""
         shown = f"<span{long}>{cell}</span>" if cell else ""
         made.append(f'<td data-label="{_text(name)}"{kind}>{shown}</td>')
@@ -336,9 +333,9 @@ def _row(names: Sequence[str], cells: Sequence[str], *, numbers: Sequence[str]) 
 
 
 def _footer() -> Iterator[str]:
-    yield "<footer>"
     yield (
-        '<nav aria-label="Data"><ul><li><a href="decisions.json">All decisions as JSON</a></li>'
+        '<footer>\n<nav aria-label="Data"><ul>'
+        '<li><a href="decisions.json">All decisions as JSON</a></li>'
         '<li><a href="metrics">Metrics for Prometheus</a></li>'
         '<li><a href="health">Health as JSON</a></li></ul></nav>'
     )
@@ -346,9 +343,8 @@ def _footer() -> Iterator[str]:
         '<p class="muted">Saved or lost is what providers billed for prompts, at the list prices of'
         f" {_text(prices_source())}, less an estimate without the policy: the same prompts with all"
         " that left them, in a cache that no edit changed. Reload the"
-        " page for new figures.</p>"
+        " page for new figures.</p>\n</footer>"
     )
-    yield "</footer>"
 
 
 def _text(value: object) -> str:
@@ -458,8 +454,7 @@ class Pages:
             wanted = {session: found.get(session, [])}
             if session in saved.keys() - found.keys():
                 wanted = {session: self._decisions(session, unreadable)}
-        newest = sorted(_joined(wanted.values()), key=lambda one: one.at or 0.0)
-        newest.reverse()
+        newest = sorted(chain(*wanted.values()), key=lambda one: one.at or 0.0)[::-1]
         shown = newest[:_MOST_SHOWN]
         return Overview(
             policy=self._policies.general.policy.name,
@@ -492,8 +487,8 @@ class Pages:
         saved, unlisted = self._saved()
         names = {one.name for one in self._registry.live()} | saved.keys()
         names &= {session} if session else names
-        found = _joined(self._decisions(name, unreadable) for name in sorted(names))
-        shown = [one.values(with_content=self._show_content) for one in found]
+        found = (self._decisions(name, unreadable) for name in sorted(names))
+        shown = [one.values(with_content=self._show_content) for each in found for one in each]
         return {
             "dry_run": self._dry_run,
             "decisions": shown,
@@ -558,10 +553,6 @@ def _live(one: ProxyConversation, decisions: int) -> Listed:
 def _problem(one: ProxyConversation) -> str:
     """Return why offloading has stopped in a session; empty while its writes succeed."""
     return "" if one.session is None else one.session.writes.problem
-
-
-def _joined(lists: Iterable[Sequence[Decided]]) -> list[Decided]:
-    return [one for each in lists for one in each]
 
 
 def _json(value: object) -> PageAnswer:

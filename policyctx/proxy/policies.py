@@ -3,13 +3,12 @@
 import logging
 import os
 from collections.abc import Mapping
-from fnmatch import fnmatchcase
 from pathlib import Path
 from threading import Lock
 
 from policyctx.errors import InputError, PolicyError
 from policyctx.planning.compiled import OffloadPolicy
-from policyctx.policy.agents import AgentsFile, entry_policy, policy_for, read_agents
+from policyctx.policy.agents import entry_of, entry_policy, policy_for, read_agents
 from policyctx.policy.sources import read_source
 from policyctx.proxy.clients import for_elsewhere
 from policyctx.proxy.conversations import Identity
@@ -83,7 +82,7 @@ class Policies:
         """Return the policy of an agent, which is the general one without an entry for it."""
         with self._guard:
             file, known = self._file, self._known
-            if file is None or not agent or not _has_entry(agent, file):
+            if file is None or entry_of(agent, file) is None:
                 return self._policy
             if (found := known.get(agent)) is not None:
                 return found
@@ -101,8 +100,3 @@ class Policies:
         if not (self._elsewhere or self._over_mcp):
             return policy
         return for_elsewhere(policy, over_mcp=self._over_mcp)
-
-
-def _has_entry(agent: str, file: AgentsFile) -> bool:
-    patterns = (entry.pattern for entry in file.entries)
-    return any(pattern == agent or fnmatchcase(agent, pattern) for pattern in patterns)

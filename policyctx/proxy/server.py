@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-import ipaddress
 import json
 import logging
 import signal
@@ -24,7 +23,7 @@ from multidict import CIMultiDict
 from policyctx.errors import present
 from policyctx.messages.asked import Api, api_of, upstream_of
 from policyctx.proxy.bodies import values_from
-from policyctx.proxy.clients import Endpoint, OwnTexts, is_loopback
+from policyctx.proxy.clients import Endpoint, OwnTexts, address_of, is_loopback
 from policyctx.proxy.connections import (
     AnswerProgress,
     Client,
@@ -142,14 +141,6 @@ class _RequestReader(web.RequestHandler):
         return response
 
 
-def _is_address(host: str) -> bool:
-    try:
-        ipaddress.ip_address(host.strip("[]"))
-    except ValueError:
-        return False
-    return True
-
-
 class Proxy:
     """The proxy of one address; `run` serves until it is stopped.
 
@@ -237,7 +228,6 @@ class Proxy:
             threads.shutdown(wait=False, cancel_futures=True)
 
     def _connection(self, runner: web.AppRunner) -> asyncio.Protocol:
-        """Return the protocol of a new connection."""
         limits = self._settings.limits
         made = _RequestReader(present(runner.server), limits)
         lost = partial(self._clients.pop, made, None)
@@ -260,7 +250,6 @@ class Proxy:
                 client.request = None
 
     def _refusal(self, error: Exception) -> RefusedError:
-        """Return the answer to a request that was not forwarded."""
         if isinstance(error, HttpProcessingError):  # in its body
             text = f"the request cannot be read: {wrong_with(error)}"
             _log.warning(text)
@@ -337,7 +326,6 @@ class Proxy:
     async def _counted(
         self, request: web.Request, outgoing: Outgoing, upstream: str
     ) -> web.StreamResponse:
-        """Forward a request, and count what the upstream answers."""
         counts = self._turning.counts
         client = self._clients.get(request.protocol)
         progress = AnswerProgress() if client is None else client.progress
@@ -500,7 +488,7 @@ class Proxy:
         if name.strip("[]") == self._settings.host or is_loopback(name):
             return True
         # A page of another site can only come by a name that it has made to mean this machine.
-        return bool(self._settings.token) and _is_address(name)
+        return bool(self._settings.token) and address_of(name) is not None
 
     def _is_own_origin(self, origin: str) -> bool:
         scheme, _, host = origin.partition("://")

@@ -43,7 +43,7 @@ from policyctx.proxy.scanning import UntouchableError
 from policyctx.replay.unwritten_store import UnwrittenRecords
 from policyctx.session import Session
 from policyctx.tokens.usage import usage_of
-from policyctx.turns.driving import Steps, finished
+from policyctx.turns.driving import Steps
 from policyctx.turns.request import Request
 from policyctx.turns.result import Result
 
@@ -104,6 +104,7 @@ class Turning:
         self._unpriced: set[tuple[str, str]] = set()
         """The models, with their service tier, without a price that the log has named."""
         self.counts = Counts()
+        self._count = self.counts.request
         self._failures = Failures(self.counts, dry_run=dry_run)
 
     def warm_up(self) -> None:
@@ -117,10 +118,6 @@ class Turning:
                 _log.debug("warmed up by a list of %d tokens", plan.tokens_before)
         except Exception as error:  # noqa: BLE001 - a turn reports what fails in it
             self._failures.note(error, "the proxy was not warmed up")
-
-    def turned(self, request: ListRequest) -> Turned:
-        """Return what to send for a request; raises nothing."""
-        return finished(self.in_steps(request))
 
     def in_steps(self, request: ListRequest) -> Steps[Turned]:
         """Return what to send for a request, in steps; raises nothing.
@@ -189,12 +186,11 @@ class Turning:
         yield from self._taken(conversation, session, body, result)
         return self._put(conversation, api, body, result)
 
-    def observe(self, turned: Turned, usage: object) -> None:
-        """Learn from the usage of a response, unless another turn has begun; raises nothing."""
-        finished(self.observe_in_steps(turned, usage))
-
     def observe_in_steps(self, turned: Turned, usage: object) -> Steps[None]:
-        """Learn from a usage as `observe` does, in steps, the first of which is short."""
+        """Learn from the usage of a response, unless another turn has begun; raises nothing.
+
+        The first step is short.
+        """
         one = turned.conversation
         if one is None:
             return
@@ -405,13 +401,20 @@ class Turning:
         return session
 
     def _new_session(self, policy: OffloadPolicy, name: str) -> Session:
+        """Return a session; in a dry run it writes no file and asks no model for a summary."""
+        root, record = self.root / name, self._record_path
         if not self.dry_run:
-            root, record = self.root / name, self._record_path
             return Session(policy, root=root, session_id=name, on_invalid="keep", record=record)
-        return dry_session(policy, self.root / name, name)
-
-    def _count(self, outcome: str) -> None:
-        self.counts.request(outcome)
+        store = UnwrittenRecords(root, policy.store)
+        by = None if policy.compacting_step is None else summarizer_for("extractive")
+        return Session(
+            policy,
+            session_id=name,
+            store=store,
+            on_invalid="keep",
+            summarizer=by,
+            expects_usage=False,
+        )
 
 
 def _locked(conversation: ProxyConversation) -> Steps[None]:
@@ -441,20 +444,3 @@ def _fields(api: Api, result: Result) -> dict[str, object]:
     found = {api.system: result.system, "tools": result.tools}
     # A marker of the whole request would be one breakpoint more.
     return {MARKER: REMOVED} | {n: value for n, value in found.items() if n and value is not None}
-
-
-# It asks no model.
-_OFFLINE = "extractive"
-
-
-def dry_session(policy: OffloadPolicy, root: Path, name: str) -> Session:
-    """Return a session that writes no file and asks no model for a summary."""
-    summarizer = None if policy.compacting_step is None else summarizer_for(_OFFLINE)
-    return Session(
-        policy,
-        session_id=name,
-        store=UnwrittenRecords(root, policy.store),
-        on_invalid="keep",
-        summarizer=summarizer,
-        expects_usage=False,
-    )

@@ -25,6 +25,7 @@ from policyctx.definitions.actions import BY_STATE, Action
 from policyctx.definitions.items import BUILT_IN_TYPES, Item, PlainValue
 from policyctx.errors import PolicyctxError, nearest
 from policyctx.messages.shapes.block_texts import joined_text
+from policyctx.messages.shapes.blocks import at
 from policyctx.planning.decisions import Decision, ordinal
 from policyctx.planning.plan import Plan
 from policyctx.recipes import CompactResult, OffloadResult, OffloadResults
@@ -129,7 +130,7 @@ class Fate:
             if self.turn.is_compacted:
                 is_there = self.turn.place_of(self.item.message) is not None
                 return (Action.KEEP if is_there else Action.SUMMARISE).past
-            seen = value_at(self.turn.messages[self.item.message], self.item.path)
+            seen = at(self.turn.messages[self.item.message], self.item.path)
             return Action.KEEP.past if seen == self.original else Action.OFFLOAD.past
         if self.decision is None:
             return Action.KEEP.past
@@ -145,7 +146,7 @@ class Fate:
     @property
     def original(self) -> PlainValue:
         """The content that the item had when it went in."""
-        return value_at(self.turn.before[self.item.message], self.item.path)
+        return at(self.turn.before[self.item.message], self.item.path)
 
     @property
     def original_text(self) -> str:
@@ -171,14 +172,6 @@ class Fate:
         told = f"{where}: {self.state}, {self.decision.reason}"
         by = [f"step {self.decision.step}" if self.decision.step else "", self.decision.rule]
         return " · ".join([told, *filter(None, by)])
-
-
-def value_at(message: Message, path: Sequence[str | int]) -> PlainValue:
-    """Return the value in a message to which the path leads."""
-    value: Any = message
-    for part in path:
-        value = value[part] if hasattr(value, "__getitem__") else getattr(value, str(part))
-    return value
 
 
 Run = tuple[int, int]

@@ -15,6 +15,7 @@ from policyctx.definitions.items import Path as ItemPath
 from policyctx.definitions.items import PlainValue
 from policyctx.errors import PolicyctxError, PolicyError, present
 from policyctx.messages.markers import unmarked
+from policyctx.messages.shapes.blocks import at
 from policyctx.paths import File
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.plan import Plan
@@ -34,7 +35,7 @@ from policyctx.testing.faults import (
     refusing_writes,
 )
 from policyctx.testing.policies import compiled
-from policyctx.testing.selecting import Fate, Returned, Selection, TurnEvent, selection, value_at
+from policyctx.testing.selecting import Fate, Returned, Selection, TurnEvent, selection
 from policyctx.turns.result import Result
 
 _NOTHING_YET = "nothing has happened yet; a When comes before a Then"
@@ -352,7 +353,7 @@ class World:
         turn, here = fate.turn, fate.turn.place_of(fate.item.message)
         if here is None:
             raise OutcomeError("the item in the messages", "its message has left", [fate])
-        seen = value_at(turn.messages[here], _path_now(fate))
+        seen = at(turn.messages[here], _path_now(fate))
         if fate.item.kind == "tool_call" or seen == fate.original or not isinstance(seen, Mapping):
             return seen
         # A text block replaces an image or a document.
@@ -443,7 +444,7 @@ def _block(path: ItemPath) -> ItemPath:
 
 def _whole(message: Message, fate: Fate) -> PlainValue:
     """Return the block of an item, or its value in a message without blocks."""
-    return value_at(message, _block(fate.item.path) or fate.item.path)
+    return at(message, _block(fate.item.path) or fate.item.path)
 
 
 def _arrival(message: Message, call: Message | None, session: Session) -> Result:

@@ -76,7 +76,7 @@ def run(proxied: Proxied, *, tool: str = "Bash", turns: int = 4, session: str = 
         text = compact_json(session_of(*TEXTS[:n])).replace('"Bash"', json.dumps(tool))
         raw = '{"model":"claude-sonnet-4-5","messages":%s}' % text  # noqa: UP031 - braces
         turned = proxied.turned(raw.encode(), session)
-        proxied.turning.observe(turned, USAGE)
+        proxied.observe(turned, USAGE)
 
 
 def test_the_page_has_the_tokens_the_dollars_and_the_reasons(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_the_page_says_what_the_dollars_leave_out(tmp_path: Path) -> None:
     proxied = Proxied(tmp_path)
     for model in ("claude-sonnet-4-5", "gpt-6.2-sol"):
         raw = json.dumps({"model": model, "messages": session_of(TEXTS[0])}).encode()
-        proxied.turning.observe(proxied.turned(raw, model), {**USAGE, "service_tier": "priority"})
+        proxied.observe(proxied.turned(raw, model), {**USAGE, "service_tier": "priority"})
     text = Read(shown(pages_of(proxied))).text
     assert "1 call without a known price" in text
     assert "1 call of another service tier at standard prices" in text

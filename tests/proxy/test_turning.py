@@ -74,7 +74,10 @@ class Proxied:
         api = api_of(path)
         assert api is not None
         headers = {} if session is None else {"x-claude-code-session-id": session}
-        return self.turning.turned(ListRequest(api, scope, headers, raw))
+        return finished(self.turning.in_steps(ListRequest(api, scope, headers, raw)))
+
+    def observe(self, turned: Turned, usage: object) -> None:
+        finished(self.turning.observe_in_steps(turned, usage))
 
     @property
     def outcomes(self) -> dict[str, int]:
@@ -113,7 +116,7 @@ def test_the_calls_are_recorded_as_they_are_sent_with_their_usages(tmp_path: Pat
     for count in (1, 2, 3):
         raw = json.dumps({"messages": session_of(*TEXTS[:count]), "model": "claude-x"}).encode()
         turned = proxied.turned(raw)
-        proxied.turning.observe(turned, {"input_tokens": 1000 * count, "output_tokens": 5})
+        proxied.observe(turned, {"input_tokens": 1000 * count, "output_tokens": 5})
         sent.append(json.loads(turned.raw or raw)["messages"])
     [recording] = recordings_in(path)
     assert [list(context) for context in recording.contexts()] == sent
@@ -412,7 +415,7 @@ def test_the_log_names_each_model_without_a_price_once(
     for model in ("a-model-of-ours", "claude-sonnet-4-5", "a-model-of-ours", "x\n" * 5000, None):
         fields = {} if model is None else {"model": model}
         raw = json.dumps({"messages": session_of(TEXTS[0]), **fields}).encode()
-        proxied.turning.observe(proxied.turned(raw, str(model)[:9]), usage)
+        proxied.observe(proxied.turned(raw, str(model)[:9]), usage)
     lines = [one.getMessage() for one in caplog.records if "no known price" in one.getMessage()]
     assert [line.split()[:3] for line in lines[::2]] == [
         ["model", "'a-model-of-ours'", "has"],
@@ -432,7 +435,7 @@ def test_a_service_tier_with_prices_of_its_own_costs_them(
         proxied = Proxied(tmp_path / tier)
         usage = {"prompt_tokens": 5000, "completion_tokens": 1, "service_tier": tier}
         raw = json.dumps({"model": "gpt-5.5", "messages": session_of(TEXTS[0])}).encode()
-        proxied.turning.observe(proxied.turned(raw), usage)
+        proxied.observe(proxied.turned(raw), usage)
         billed.append(proxied.turning.counts.spent.billed)
         assert proxied.turning.counts.spent.tiered == 0
     assert billed == pytest.approx([0.025, 0.0625, 0.0125])
@@ -446,7 +449,7 @@ def test_the_log_says_once_that_a_service_tier_counts_at_standard_prices(
     usage = {"input_tokens": 5000, "output_tokens": 1, "service_tier": "priority"}
     raw = json.dumps({"model": "claude-opus-4-8", "messages": session_of(TEXTS[0])}).encode()
     for _ in range(2):
-        proxied.turning.observe(proxied.turned(raw), usage)
+        proxied.observe(proxied.turned(raw), usage)
     lines = [one.getMessage() for one in caplog.records if "service tier" in one.getMessage()]
     assert lines == [
         "model 'claude-opus-4-8' at the service tier 'priority': the dollars are standard prices"
@@ -460,11 +463,11 @@ def test_a_usage_is_observed_for_its_own_turn_alone(tmp_path: Path) -> None:
     second = proxied.turned(json.dumps({"messages": session_of(*TEXTS[:3])}).encode())
     assert second.conversation is not None
     assert second.conversation.session is not None
-    proxied.turning.observe(first, {"input_tokens": 5000})
+    proxied.observe(first, {"input_tokens": 5000})
     session = second.conversation.session
     assert session.totals().calls == session.totals().estimated_calls
-    proxied.turning.observe(second, {"input_tokens": 5000})
-    proxied.turning.observe(second, {"input_tokens": "many"})
+    proxied.observe(second, {"input_tokens": 5000})
+    proxied.observe(second, {"input_tokens": "many"})
     assert session.totals().calls == session.totals().estimated_calls + 1
 
 

@@ -10,6 +10,7 @@ from policyctx.definitions.items import Message, Path, Ttl
 from policyctx.messages.json_text import as_mapping
 from policyctx.messages.markers import (
     MARKER,
+    field_of,
     marker_of,
     markers_of,
     new_marker,
@@ -47,9 +48,7 @@ class AnthropicShape(blocks.DictShape):
         new = blocks.copied(message)
         for path in sorted(texts, reverse=True):  # so that a removal moves no later block
             edit_content(new, path, texts[path])
-        if not new.get("content"):
-            return None
-        return new
+        return new if new.get("content") else None
 
     def stays(self, message: Message) -> bool:
         """Return whether the message has the block of a compaction that the server made.
@@ -67,11 +66,9 @@ class AnthropicShape(blocks.DictShape):
     def written_with(self, text: str, message: Message, path: Path) -> Message | None:
         """Return a message with a text and the blocks of the result; None if it has no blocks."""
         held = blocks.at(blocks.copied(message), path)
-        return (
-            {**self.written("user", ""), "content": [{"type": "text", "text": text}, *held]}
-            if isinstance(held, list)
-            else None
-        )
+        if not isinstance(held, list):
+            return None
+        return {**self.written("user", ""), "content": [{"type": "text", "text": text}, *held]}
 
     def marked(self, message: Message, ttls: Mapping[Path, Ttl]) -> Message:
         """Return the message with these markers; a content that is a text becomes a block."""
@@ -129,8 +126,7 @@ def has_result_blocks(message: Message) -> bool:
 
 
 def _is_summary(block: object) -> bool:
-    kind = block.get("type") if isinstance(block, Mapping) else getattr(block, "type", None)
-    if kind != "compaction":
+    if field_of(block, "type") != "compaction":
         return False
     held = as_mapping(block)
     return bool(held.get("content") or held.get("encrypted_content"))

@@ -10,13 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from policyctx.definitions.items import JsonText, Medium, Provider, joined
-from policyctx.messages.json_text import (
-    Text,
-    as_mapping,
-    json_text,
-    stringified,
-    text_of,
-)
+from policyctx.messages.json_text import Text, as_mapping, json_text, stringified, text_of
 from policyctx.messages.markers import unmarked_block
 
 Block: TypeAlias = Mapping[str, Any]

@@ -168,7 +168,8 @@ def result_parts(
             counted = (joined_text(listed, media) or "") if media else text
     held = tuple(map(medium_of, media.values())) if media else ()
     result = Part(path, "tool_result", text, counted, held, tool, call_id, error, blocks=blocks)
-    return [result, *_inside(result, media)] if media else [result]
+    files = (_medium((*path, j), part) for j, part in media.items())
+    return [result, *shown_files(result, files)] if media else [result]
 
 
 # The blocks of Anthropic's API as which the files of other hosts are sized.
@@ -189,7 +190,7 @@ def file_part(path: Path, block: Mapping[str, Any], text: Text, media_type: str 
 
 def shown_files(result: Part, files: Iterable[Part]) -> Iterator[Part]:
     """Yield the images and documents in a result of a host, numbered, as parts of it."""
-    shown = (part for part in files if part.kind != "unknown")
+    shown = (part for part in files if part.kind != UNKNOWN)
     for number, part in enumerate(shown, 1):
         yield part._replace(call_id=result.call_id, error=result.error, number=number)
 
@@ -198,12 +199,6 @@ def _media_in(content: Sequence[object]) -> dict[int, Mapping[str, Any]]:
     """Return the images, documents and sounds in the content of a result, by their index."""
     seen = ((j, as_mapping(part)) for j, part in enumerate(content))
     return {j: part for j, part in seen if word(part.get("type")) in _MEDIA_BLOCKS}
-
-
-def _inside(result: Part, media: Mapping[int, Mapping[str, Any]]) -> Iterator[Part]:
-    found = (_medium((*result.path, j), part) for j, part in media.items())
-    for number, part in enumerate((one for one in found if one.kind != UNKNOWN), 1):
-        yield part._replace(call_id=result.call_id, error=result.error, number=number)
 
 
 def _medium(path: Path, block: Mapping[str, Any]) -> Part:
@@ -285,11 +280,8 @@ def plain_block(message: Message, path: Path) -> PlainValue:
     else:
         value = unmarked(message)
     indices = [i for i, part in enumerate(path) if isinstance(part, int)]
-    return _copied(at(value, path[: indices[-1] + 1]) if indices else value, _from_json)
-
-
-def _from_json(value: object) -> PlainValue:
-    return json.loads(compact_json(value))
+    held = at(value, path[: indices[-1] + 1]) if indices else value
+    return _copied(held, lambda other: json.loads(compact_json(other)))
 
 
 def fitting(message: Message, path: Path) -> Path:
@@ -340,7 +332,7 @@ def remove_block(message: Message, path: Path, *, is_result: bool) -> None:
         put(message, holder, REMOVED if is_result or len(holder) > 1 else "")
 
 
-def at(message: Message, path: Sequence[str | int]) -> object:
+def at(message: Message, path: Sequence[str | int]) -> PlainValue:
     """Return the value at `path`; a block may be a map or an object of a provider's SDK."""
     found: Any = message
     for part in path:

@@ -332,14 +332,12 @@ def _difference(
 
 def _is_same(one: str, other: str) -> bool:
     try:
-        same: bool = json.loads(one) == json.loads(other)
+        return bool(json.loads(one) == json.loads(other))
     except ValueError:
         return False
-    return same
 
 
 def _shown(value: object) -> str:
-    """Return a value in a few words, for an error."""
     try:
         text = repr(value)
     except Exception:  # noqa: BLE001 - it is only shown

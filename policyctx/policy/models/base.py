@@ -115,7 +115,9 @@ class _OneOrMore:
     def __get_pydantic_core_schema__(
         self, source: type[Any], handler: GetCoreSchemaHandler
     ) -> CoreSchema:
-        return core_schema.no_info_before_validator_function(values.one_or_more, handler(source))
+        return core_schema.no_info_before_validator_function(
+            lambda value: value if isinstance(value, list) else [value], handler(source)
+        )
 
     def __get_pydantic_json_schema__(
         self, schema: CoreSchema, handler: GetJsonSchemaHandler
@@ -129,13 +131,10 @@ def _text(title: str, pattern: str, example: str) -> dict[str, Any]:
     return {"type": "string", "title": title, "pattern": f"^{pattern}$", "examples": [example]}
 
 
-def _count_or(text: dict[str, Any]) -> dict[str, Any]:
-    return {"anyOf": [{"type": "integer", "minimum": 0}, text]}
-
-
 _SHARE = _text("share", values.SHARE_PATTERN, "10%")
 _BYTES = _text("size", values.BYTES_PATTERN, "5GB")
 _DURATION = _text("duration", values.DURATION_PATTERN, "5m")
+_AMOUNT = {"anyOf": [{"type": "integer", "minimum": 0}, _SHARE]}
 _RATIO = {"anyOf": [{"type": "number", "minimum": 0, "maximum": 1}, _SHARE]}
 _IDLE = {"anyOf": [_DURATION, {"const": "cache_ttl"}]}
 _CACHE_TTL = {"anyOf": [_DURATION, {"const": "recorded"}]}
@@ -152,16 +151,10 @@ _RATIO_WRITTEN = PlainSerializer(float)
 
 Count = Annotated[int, Field(ge=0)]
 Amount = Annotated[
-    int | values.Share,
-    PlainValidator(values.amount),
-    WithJsonSchema(_count_or(_SHARE)),
-    _WRITTEN,
+    int | values.Share, PlainValidator(values.amount), WithJsonSchema(_AMOUNT), _WRITTEN
 ]
 Calls = Annotated[
-    int | values.Share,
-    PlainValidator(values.calls),
-    WithJsonSchema(_count_or(_SHARE)),
-    _WRITTEN,
+    int | values.Share, PlainValidator(values.calls), WithJsonSchema(_AMOUNT), _WRITTEN
 ]
 Ratio = Annotated[Fraction, PlainValidator(values.ratio), WithJsonSchema(_RATIO), _RATIO_WRITTEN]
 Duration = Annotated[

@@ -19,13 +19,7 @@ from policyctx.policy.models.base import (
 )
 from policyctx.policy.models.rules import KeepRecent, Recency
 from policyctx.policy.values import Duration as DurationValue
-from policyctx.policy.values import (
-    Share,
-    flag_or_map,
-    parsed_template,
-    short_form,
-    template_of,
-)
+from policyctx.policy.values import Share, flag_or_map, parsed_template, short_form, template_of
 
 
 class SummarySection(Section):
