@@ -259,7 +259,7 @@ def test_an_answer_stands_before_a_message_that_is_only_pasted() -> None:
     lines = summary_of(*talk).split("\n")
     assert lines[2:4] == ["- Mend it.", "- [agent] The spec is done."]
     assert lines[4].startswith("- [pasted, ")
-    assert len(lines) == 5
+    assert lines[5] == ""
 
 
 def test_what_the_user_interrupted_is_quoted_before_the_interruption() -> None:
