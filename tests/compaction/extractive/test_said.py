@@ -665,3 +665,17 @@ def test_long_code_in_fences_in_a_description_is_one_line() -> None:
     code = "\n".join(f"    call_{i}(with_{i})" for i in range(40))
     text = f"<task>\nThe calls below have the wrong order, as you see.\n```\n{code}\n```\n</task>"
     assert any(line.startswith(" [pasted, 40 lines") for line in told(user(text)))
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        "All is set up, so you don't need to install other packages.",
+        "Never touch the tests of the old halls.",
+    ],
+)
+def test_an_order_in_the_middle_of_a_long_message_stays(order: str) -> None:
+    parts = "\n\n".join(f"Then part {i} of the template is filled in by them." for i in range(30))
+    found = told(user(f"{parts}\n\n{order}\n\n{parts}"))
+    assert f" … {order}" in found
+    assert len(found) == 25
