@@ -212,6 +212,7 @@ _PROGRAMS: Mapping[str, str] = {
     "git checkout": "restored", "git restore": "restored", "git reset": "restored",
 }  # fmt: skip
 _COMMITS = re.compile(r"\bgit commit\b")
+_MISSING = "No such file"
 _REFUSED = re.compile(r"no changes added|nothing added|hook id: ")
 _FIELD = re.compile(r'"(\w+)": ?"([^"]*)"')
 # A line that is more than a comment, a title or a bracket.
@@ -289,6 +290,8 @@ def files_of(
         is_one = call.command is None or len(command_parts(call.command)) == 1
         for path, verb in _uses(call, reads_file):
             if call.result is None or (call.failed and is_one and verb != "named"):
+                continue
+            if verb == "read" and f"{path.rpartition('/')[2]}: {_MISSING}" in call.result:
                 continue
             used = True
             for one in _in(path, files) if verb in {"restored", "deleted"} else ():

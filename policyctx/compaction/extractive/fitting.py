@@ -15,6 +15,7 @@ from typing import NamedTuple
 from policyctx.compaction.extractive.files import FileState
 from policyctx.compaction.extractive.languages import Cues
 from policyctx.compaction.extractive.said import Quote, weight_of
+from policyctx.compaction.extractive.state import NEWEST_CALLS
 from policyctx.compaction.extractive.texts import CUT, GAP, NAME, values_in
 from policyctx.compaction.extractive.writing import (
     ENTRY,
@@ -171,7 +172,7 @@ def _rated(one: Entry, group: Group, position: int, count: int, cues: Cues) -> t
     if one.working:
         return _OF_WORK, unit
     if group is Group.RESULTS:
-        rate = _RATES[Group.STEPS if position == count - 1 else group]
+        rate = _RATES[Group.STEPS if position >= count - NEWEST_CALLS else group]
         return rate, unit._replace(weight=weight + count * (len(unit.text) <= _SHORT_RESULT))
     if group is Group.TASKS:
         weight = -weight

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import NamedTuple
 
@@ -42,6 +42,7 @@ _MOST_PIECES, _TYPED_PIECES = 125, 12
 # What stays of the middle of a message of the user.
 _RULE = re.compile(
     r"\b(?:MUST|NEVER|ALWAYS|REQUIRED|D[Oo] NOT|do NOT|FORBIDDEN|CRITICAL|[Nn]on-negotiable)\b"
+    r"|\b(?:[Dd]o not|[Dd]on't|DON'T) (?:need|have)\b"
     r"|必须|禁止|不得|严禁"
 )
 # Words of a note that says more than what the agent does next.
@@ -104,7 +105,7 @@ def quotes_in(history: History, reading: Reading, skipped: frozenset[int]) -> It
 
 
 def _ends_of(
-    pieces: Iterator[Piece], most: int, rule: re.Pattern[str] = re.compile("(?!)")
+    pieces: Iterator[Piece], most: int, is_rule: Callable[[str], bool] = lambda _: False
 ) -> Iterator[tuple[Piece, int]]:
     """Yield the ends of a text and the rules between, each with how many are missing before it."""
     yield from ((one, 0) for one in islice(pieces, most))
@@ -113,12 +114,18 @@ def _ends_of(
         rest.append(one)
         if len(rest) > most:
             middle = rest.popleft()
-            if rule.search(middle.text):
+            stays = is_rule(middle.text)
+            if stays:
                 yield middle, missing
-            missing = 0 if rule.search(middle.text) else missing + 1
+            missing = 0 if stays else missing + 1
     for one in rest:
         yield one, missing
         missing = 0
+
+
+def _is_rule(text: str) -> bool:
+    """Whether a piece of the user binds all later work, by its words."""
+    return bool(_RULE.search(text)) or cues_of().standing.found_in(text)
 
 
 def _of_agent(
@@ -159,7 +166,7 @@ def _not_agents(item: Item, author: str, reading: Reading, position: int) -> Ite
     if item.kind == "tool_result" and author == "user":
         yield _answered(item, reading, position)
     elif item.kind == "user_message" and author != "program":
-        for one, more in _ends_of(pieces_of(item.text), _TYPED_PIECES, _RULE):
+        for one, more in _ends_of(pieces_of(item.text), _TYPED_PIECES, _is_rule):
             # An element that a program put there says little of what the user wants.
             if not (one.pasted and one.text.startswith("[<")):
                 quote = Quote(one.text, item.message, user=True, pasted=one.pasted)

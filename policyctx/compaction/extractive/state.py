@@ -22,6 +22,8 @@ _MOST_TASKS, _MOST_MADE, _MOST_RUNNING, _MOST_NAMES = 30, 4, 8, 4
 # Of the commands before the last message, and after it.
 _MOST_BEFORE, _MOST_AFTER, _MANY = 5, 10, 100
 _MOST_RESULTS, _LONGEST_RESULT = 24, 600
+# Calls that are listed before anything else of the results.
+NEWEST_CALLS = 3
 _LONGEST_LINE, _LONGEST_COMMAND, _LONGEST_WORDS, _LONGEST_WHOLE = 160, 240, 300, 900
 # Of a result only the beginning and the end are looked at.
 _LOOKED_AT = 2_000
@@ -243,9 +245,14 @@ def steps_of(
     """
     steps = [_read(one) for one in earlier if said < 0 or one.text != _SAID]
     answered = next((call for call in reversed(calls) if call.result is not None), None)
+    begun = (steps[-1].message if steps else 0, calls[0].tool if calls else "")
     for call in calls:
         command = _command_of(call)
-        if (at := _asked_for(call, steps)) is not None:
+        # A shell that is given nothing goes on with the command before.
+        waits = call.command == "" and bool(steps) and begun == (steps[-1].message, call.tool)
+        begun = (call.message, call.tool) if waits or command else begun
+        at = len(steps) - 1 if waits else _asked_for(call, steps)
+        if at is not None:
             command = steps[at].command
             outcome = _outcome(call, command, is_whole=not call.tool)
             # That the tool itself failed says nothing of the command.
@@ -283,28 +290,37 @@ def steps_of(
 def results_of(
     earlier: Iterable[Quote], calls: Sequence[Call], files: Sequence[FileState]
 ) -> tuple[Quote, ...]:
-    """Return the newest results of other calls, each with its call, none before a change."""
+    """Return the newest results of other calls, each with its call, none before a change.
+
+    The newest calls of all are listed with whatever they have, and so are those that wait for a
+    result.
+    """
     changed = max((one.message for one in files if one.is_changed), default=-1)
     found: dict[str, Quote] = {}
-    for call in reversed(calls):
+    for newer, call in enumerate(reversed(calls)):
         command = _command_of(call)
         keys = _step(command, "", call.message).keys
         if call.message <= changed or any(key.startswith(_CHANGE) for key in keys):
             earlier = ()
             break
-        said, given = _outcome(call, command, is_whole=True), command or _given(call)
-        if call.result and given and call.tool and not keys and _listed(call) is None:
-            text = f"{given}{_RESULT}{shortened(said, _LONGEST_RESULT)}"
-            found.setdefault(given, _fact(text, call.message))
+        given = command or _given(call, is_new=newer < NEWEST_CALLS)
+        is_step = keys or (call.result is None and call.path and not call.command)
+        if given and call.tool and not is_step and _listed(call) is None:
+            said = shortened(_outcome(call, command, is_whole=True), _LONGEST_RESULT, 2)
+            sign = "; " if call.result is None else _RESULT
+            found.setdefault(given, _fact(f"{given}{sign}{said}", call.message))
         if len(found) == _MOST_RESULTS:
             break
-    left = (one for one in earlier if one.text.partition(_RESULT)[0] not in found)
+    left = (one for one in earlier if _SIGN.split(one.text, 1)[0] not in found)
     return (*left, *reversed(found.values()))[-_MOST_RESULTS:]
 
 
-def _given(call: Call) -> str:
-    """Return the tool of a call with its input, such as a path and lines; empty without a text."""
-    if not any(isinstance(one, str) and one for one in call.fields.values()):
+def _given(call: Call, *, is_new: bool) -> str:
+    """Return the tool of a call with its input, such as a path and lines.
+
+    Without a text in its input only a new call has one.
+    """
+    if not (is_new or any(isinstance(one, str) and one for one in call.fields.values())):
         return ""
     given = (f"{key}={one}" if isinstance(one, int) else one for key, one in call.fields.items())
     texts = " ".join(one for one in given if isinstance(one, str))
@@ -457,7 +473,7 @@ def _outcome(call: Call, command: str, *, is_whole: bool = False) -> str:
         code += " of the last command"
     said = _without_frame(ends.split("\n"))
     if is_whole and not (runs and not code):
-        words = shortened(" / ".join(map(one_line, said)), _LONGEST_WHOLE)
+        words = shortened(" / ".join(map(one_line, said)), _LONGEST_WHOLE, 2)
         return ": ".join(filter(None, (code, words))) or _NO_OUTPUT
     said = [one_line(line) for line in said if re.search(r"\w", line)]
     told = [line for line in said if not _EXIT_CODE.search(line) and not _FRAME.match(line)]

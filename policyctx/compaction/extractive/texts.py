@@ -326,11 +326,11 @@ def _in_lines(sentence: str) -> Iterator[str]:
         yield text
 
 
-def shortened(text: str, most: int) -> str:
-    """Return the text with at most so many characters: its beginning and its end."""
+def shortened(text: str, most: int, share: int = 4) -> str:
+    """Return the text with at most so many characters: its beginning, and one part of its end."""
     if len(text) <= most:
         return text
-    end = most // 4
+    end = most // share
     return f"{text[: most - end - 3].rstrip()} … {text[-end:].lstrip()}"
 
 

@@ -366,3 +366,11 @@ def test_a_source_of_a_copy_to_a_folder_that_only_the_shell_knows_is_not_written
 def test_a_file_is_not_read_by_a_call_without_a_result() -> None:
     read = call("c1", "Read", {"file_path": "/w/gone.py"})
     assert group(summary_of(user("Look."), read), Group.FILES) == []
+
+
+@pytest.mark.parametrize("chain", ["sed -n 1,9p parse.go && ls", "nl -ba parse.go | sed -n 1,9p"])
+def test_a_file_that_a_command_did_not_find_is_not_listed_as_read(chain: str) -> None:
+    printed = "parse.go: No such file or directory"
+    failed = ran(chain, f"Exit code 1\n{printed}" if "&&" in chain else printed)
+    read = ran("cat parser.go", "package sem", "c2")
+    assert group(summary_of(user("Look."), *read, *failed), Group.FILES) == ["- parser.go: read"]

@@ -259,7 +259,7 @@ def test_an_answer_stands_before_a_message_that_is_only_pasted() -> None:
     lines = summary_of(*talk).split("\n")
     assert lines[2:4] == ["- Mend it.", "- [agent] The spec is done."]
     assert lines[4].startswith("- [pasted, ")
-    assert len(lines) == 5
+    assert lines[5] == ""
 
 
 def test_what_the_user_interrupted_is_quoted_before_the_interruption() -> None:
@@ -665,3 +665,17 @@ def test_long_code_in_fences_in_a_description_is_one_line() -> None:
     code = "\n".join(f"    call_{i}(with_{i})" for i in range(40))
     text = f"<task>\nThe calls below have the wrong order, as you see.\n```\n{code}\n```\n</task>"
     assert any(line.startswith(" [pasted, 40 lines") for line in told(user(text)))
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        "All is set up, so you don't need to install other packages.",
+        "Never touch the tests of the old halls.",
+    ],
+)
+def test_an_order_in_the_middle_of_a_long_message_stays(order: str) -> None:
+    parts = "\n\n".join(f"Then part {i} of the template is filled in by them." for i in range(30))
+    found = told(user(f"{parts}\n\n{order}\n\n{parts}"))
+    assert f" … {order}" in found
+    assert len(found) == 25

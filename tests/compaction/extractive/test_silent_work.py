@@ -25,6 +25,10 @@ def files(summary: str) -> list[str]:
     return group(summary, Group.FILES)
 
 
+def made(call_id: str, tool: str, given: dict[str, Any], result: str) -> list[Message]:
+    return [call(call_id, tool, given), results((call_id, result))]
+
+
 def changed(call_id: str, path: str, old: str, new: str) -> list[Message]:
     given = {"file_path": path, "old_string": old, "new_string": new}
     return [call(call_id, "Edit", given), results((call_id, "ok"))]
@@ -97,8 +101,7 @@ def test_what_other_calls_showed_is_quoted_where_there_is_room() -> None:
     again = later(first, *ran("rg -n leaks hall", "none"))
     assert shown(again) == [*lines[1:], "- rg -n leaks hall => none"]
     talk = [user(f"Never open lid {i} of hall {i * 7}.") for i in range(200)]
-    assert shown(summary_of(GO, *talk, *looks, ANNOUNCED))[-1] == lines[-1]
-    assert len(shown(summary_of(GO, *talk, *looks, ANNOUNCED))) < len(lines)
+    assert shown(summary_of(GO, *talk, *looks, ANNOUNCED)) == lines[1:]
 
 
 @pytest.mark.parametrize(
@@ -358,3 +361,41 @@ def test_where_lines_of_a_failed_check_are_missing_is_marked() -> None:
     output = "FAILED test_a\nsetup\nFAILED test_b\nmore\nlast\nexit code 1"
     (line,) = group(summary_of(GO, *ran("pytest -q", output)), Group.STEPS)
     assert line == "- pytest -q => exit code 1: FAILED test_a … FAILED test_b / more / last"
+
+
+def test_the_newest_calls_are_quoted_whatever_their_input_is() -> None:
+    page = "\n".join(f"[{i}] link to hall {i}" for i in range(200))
+    looks = [
+        *ran("ls hall", "served", "c1"),
+        *made("c2", "execute", {"command": ""}, f"{page}\nTHE PUMP RUNS"),
+        *made("c3", "click", {"element_id": 903}, "Research on pumps"),
+        *made("c4", "hand_in", {}, "Call it again to confirm."),
+    ]
+    _, *found = shown(summary_of(GO, *looks))
+    assert [line.partition(" =>")[0] for line in found] == [
+        "- execute",
+        "- click element_id=903",
+        "- hand_in",
+    ]
+    assert found[0].endswith("THE PUMP RUNS")
+    talk = [user(f"Never open lid {i} of hall {i * 7}.") for i in range(60)]
+    assert shown(summary_of(GO, *talk, *looks))[-3:] == found
+
+
+def test_calls_that_wait_for_a_result_are_listed() -> None:
+    asked = [call("c1", "Bash", {"command": "sed -n 4,9p a.py"}), call("c2", "click", {"id": 3})]
+    waits = "called, no result yet"
+    found = shown(summary_of(GO, ANNOUNCED, *asked))
+    assert found == [f"- sed -n 4,9p a.py; {waits}", f"- click id=3; {waits}"]
+
+
+@pytest.mark.parametrize("tool", ["Bash", "execute"])
+def test_an_empty_command_shows_what_the_one_before_came_to(tool: str) -> None:
+    run = made("c1", tool, {"command": "bash run.sh"}, "begun\n[The command timed out]")
+    waits = made("c2", tool, {"command": ""}, "more\n[The command timed out]")
+    ends = made("c3", tool, {"command": ""}, "BUILD SUCCESS")
+    line = "- bash run.sh => BUILD SUCCESS"
+    assert steps(summary_of(GO, *run, *waits, *ends)) == [line]
+    assert steps(later(summary_of(GO, *run), *ends)) == [line]
+    between = made("c4", tool, {"command": "ls"}, "a.py")
+    assert "BUILD" not in str(steps(summary_of(GO, *run, *between, *ends)))
