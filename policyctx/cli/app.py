@@ -118,7 +118,8 @@ class _Imported(TyperCommand):
             order = [str(p.metavar) for p in params if p.param_type_name == "argument"]
             policies = [p for p in params if str(p.metavar).startswith("POLICY")]
             is_given = len(order) > 1 and named in [ctx.params[p.name] for p in policies]
-            if is_given and Path(named).exists() and Path(named).suffix not in _YAML:
+            is_other = Path(named).is_dir() or Path(named).is_file()
+            if is_given and is_other and Path(named).suffix not in _YAML:
                 way = " ".join(("policyctx", *ctx.command_path.split()[1:], *order))
                 error.add_note(f"note: the order is `{way}`; {A_POLICY}")
             raise
