@@ -168,15 +168,14 @@ class Statement:
         """Return whether it says what an order says."""
         if not order.words:
             return order.text in self.text
-        # "No files changed" shares one word with many orders, and says none.
-        is_order = self.asks or cues_of().standing.found_in(self.text)
-        if not is_order and _common(self.words, order.words) < min(2, len(order.words)):
-            return False
         # What is to be done instead of what is forbidden belongs to the order.
         has_rest = not order._ordered or _common(self.words, order._ordered) > 0
         binding = frozenset(word for one in order.clauses if one.binds for word in one.words)
         is_on_it = _is_same(self.words, order.words) or _is_same(self.words, binding)
-        has_words = has_rest and is_on_it
+        # "No files changed" shares one word with many orders, and says none.
+        is_order = self.asks or cues_of().standing.found_in(self.text)
+        least = 1 if is_order else min(2, len(order.words))
+        has_words = has_rest and is_on_it and _common(self.words, order.words) >= least
         if not has_words or not order.numbers <= self.numbers:
             return False
         if order.numbers and (order.is_limit or _AT_LEAST.search(order.text)):

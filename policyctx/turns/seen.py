@@ -68,6 +68,8 @@ class SeenList(NamedTuple):
 
     given: Beginning
     left: Beginning
+    drops: int
+    """How many the session had, which number them: another session may have added some."""
     ended: tuple[int, ...] = ()
     """The drops behind all that was left of it, as `Beginning.gone` has them."""
     is_guess: bool = False
@@ -82,11 +84,12 @@ class SeenList(NamedTuple):
         """Return what a record was made of, None if no session has written it."""
         try:
             given, left = (Beginning(*record[form]) for form in ("given", "left"))
-            seen = cls(given, left, record["ended"], record["is_guess"])
-            numbers = [seen.ended, given.gone, left.gone, (given.length, left.length)]
+            seen = cls(given, left, record["drops"], record["ended"], record["is_guess"])
+            runs = [seen.ended, given.gone, left.gone]
+            numbers = [*runs, (given.length, left.length, seen.drops)]
             is_whole = all(type(n) is int and n >= 0 for one in numbers for n in one)
-            is_sorted = all(a < b for bounds in numbers[:3] for a, b in pairwise(bounds))
-            are_pairs = not any(len(bounds) % 2 for bounds in numbers)
+            is_sorted = all(a < b for bounds in runs for a, b in pairwise(bounds))
+            are_pairs = not any(len(bounds) % 2 for bounds in runs)
         except (KeyError, TypeError):
             return None
         return seen if is_whole and is_sorted and are_pairs else None
@@ -95,6 +98,8 @@ class SeenList(NamedTuple):
         self, messages: Sequence[Message], ledger: Ledger, shapes: Shapes
     ) -> tuple[frozenset[ItemKey], bool] | None:
         """Return what `KnownList.gone_from` returned for this list in the earlier session."""
+        if self.drops != len(ledger.drops):
+            return None
         try:
             reading = Reading(shapes, messages)
         except MessagesError:  # raised again, with its place in the whole list, when it is read
@@ -160,6 +165,7 @@ class Sums:
         yield SeenList(
             Beginning(count, _hex(self._given), (*self._lacked.bounds,)),
             Beginning(count - len(conversation.removed), _hex(self._left), (*self._gone.bounds,)),
+            len(conversation.ledger.drops),
             (*_Numbers(sorted(self._numbers(self._ended()))).bounds,),
             self.known.is_guess,
         ).record()

@@ -21,6 +21,7 @@ RECORD: dict[str, Any] = {
     "record": "list",
     "given": [3, "0f", [0, 2]],
     "left": [2, "0e", [0, 3]],
+    "drops": 3,
     "ended": [],
     "is_guess": False,
 }
@@ -49,6 +50,8 @@ def test_a_record_is_read_as_it_was_written() -> None:
         {"left": [-1, "0e", []]},
         {"left": [2, "0e", 7]},
         {"left": [2, "0e", ["0", "1"]]},
+        {"drops": -1},
+        {"drops": None},
         {"ended": [1]},
         {"ended": [2, 1]},
         {"ended": None},
