@@ -71,6 +71,7 @@ def gathered(history: History, cues: Cues, *, is_stepped: bool = True) -> Conten
 
     quotes = [*quotes_in(history, reading, skipped | frozenset(others))]
     calls = list(calls_in(reading, skipped, cues))
+    del reading
     files = files_of(
         [file for found in reversed(before) for file in found.contents.files],
         calls,

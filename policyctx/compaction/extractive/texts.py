@@ -336,7 +336,8 @@ def shortened(text: str, most: int, share: int = 4) -> str:
 
 def one_line(text: str) -> str:
     """Return the text with each run of white space, line breaks among them, as one space."""
-    return " ".join(text.split())
+    line = " ".join(text.split())
+    return text if line == text else line  # the same object, of which many are kept
 
 
 def words_of(text: str) -> str:
