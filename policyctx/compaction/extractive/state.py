@@ -16,7 +16,7 @@ from policyctx.compaction.extractive.files import (
     parts_in,
 )
 from policyctx.compaction.extractive.said import Quote
-from policyctx.compaction.extractive.texts import one_line, shortened
+from policyctx.compaction.extractive.texts import marked, one_line, shortened
 
 _MOST_TASKS, _MOST_MADE, _MOST_RUNNING, _MOST_NAMES = 30, 4, 8, 4
 # Of the commands before the last message, and after it.
@@ -487,31 +487,19 @@ def _outcome(call: Call, command: str, *, is_whole: bool = False) -> str:
         shown = [*errors, *shown[-1:], *told[-_LAST_LINES:]]
     elif not shown and (len(told) <= _LAST_LINES or len(parts) == 1):
         shown = told[-_LAST_LINES:]
-    words = shortened(_marked(shown, said) or " / ".join(shown), _LONGEST_WORDS)
+    words = shortened(marked(shown, said) or " / ".join(shown), _LONGEST_WORDS)
     return ": ".join(filter(None, (code, words))) or (_UNQUOTED if told else _NO_OUTPUT)
 
 
-def _without_frame(lines: list[str]) -> list[str]:
+def _without_frame(lines: Sequence[str]) -> list[str]:
     """Return the lines of a result without those around what was printed."""
-    while lines and _surrounds(lines[0]):
-        del lines[0]
-    while lines and _surrounds(lines[-1]):
-        del lines[-1]
-    ends = {0, len(lines) - 1}
-    return [_TAGS.sub("", line) if i in ends else line for i, line in enumerate(lines)]
+    kept = [i for i, line in enumerate(lines) if not _surrounds(line)] or [len(lines)]
+    inner = [*lines[kept[0] : kept[-1] + 1]]
+    inner[:1] = [_TAGS.sub("", line) for line in inner[:1]]
+    inner[-1:] = [_TAGS.sub("", line) for line in inner[-1:]]
+    return inner
 
 
 def _surrounds(line: str) -> bool:
     bare = _TAGS.sub("", line).strip()
     return not bare or bool(_EXIT_CODE.search(bare) or _FRAME.match(bare))
-
-
-def _marked(shown: Iterable[str], lines: Sequence[str]) -> str:
-    """Return those of the lines that are shown, each text once; ` … ` marks missing ones."""
-    left, words, before = set(shown), "", -1
-    for i, line in enumerate(lines):
-        if line in left:
-            left.remove(line)
-            words += f"{' / ' if before == i - 1 else ' … '}{line}" if words else line
-            before = i
-    return words
