@@ -195,6 +195,10 @@ class _Step(NamedTuple):
         """Whether it was started in the background, and nothing said that it ended."""
         return self.outcome.startswith(_STARTED)
 
+    def waits_for(self, path: str) -> bool:
+        """Whether it is a call with this path that has no result."""
+        return self.outcome == _NO_RESULT and self.command.endswith(f" {path}")
+
     @property
     def is_made(self) -> bool:
         """Whether it created something that stands behind any number of others."""
@@ -248,6 +252,9 @@ def steps_of(
     begun = (steps[-1].message if steps else 0, calls[0].tool if calls else "")
     for call in calls:
         command = _command_of(call)
+        if call.path and call.result is not None:
+            # What is known of a file now takes the place of a call that had no result.
+            steps = [one for one in steps if not one.waits_for(call.path)]
         # A shell that is given nothing goes on with the command before.
         waits = call.command == "" and bool(steps) and begun == (steps[-1].message, call.tool)
         begun = (call.message, call.tool) if waits or command else begun
@@ -266,7 +273,6 @@ def steps_of(
             del steps[at]
         else:
             is_open = call.result is None and call.path and not call.command
-            is_open = is_open and (answered is None or call.message > answered.message)
             step = _step(command, "", call.message)
             if not (step.keys or _goes_on(call) or is_open):
                 continue
@@ -330,7 +336,11 @@ def _given(call: Call, *, is_new: bool) -> str:
 def _chosen(steps: Sequence[_Step]) -> list[_Step]:
     """Return the steps that are still of use: before the last message those of a known kind."""
     at = next((i for i, one in enumerate(steps) if one.command == _SAID), 0)
-    left = [one for i, one in enumerate(steps) if one.goes_on or i >= at or one.is_known]
+    left = [
+        one
+        for i, one in enumerate(steps)
+        if one.goes_on or i >= at or one.is_known or one.outcome == _NO_RESULT
+    ]
     left = [one for one in left if one.goes_on or one is left[-1] or not one.is_void]
     made = [one for one in left if one.is_made][-_MOST_MADE:]
     running = [one for one in left if one.goes_on][-_MOST_RUNNING:]
