@@ -53,8 +53,6 @@ class Unit(NamedTuple):
     """Whether it says what the next one is under, and nothing without it."""
     brief: bool = False
     """Whether it is a short reply of the user that is settled."""
-    gap: bool = False
-    """Whether lines of its message before it have no unit."""
 
     @property
     def user(self) -> bool:
@@ -96,8 +94,10 @@ def ranked(contents: Contents, cues: Cues) -> tuple[Unit, ...]:
     rated.sort(key=_by_place)
     rated.reverse()
     streams: dict[tuple[Group, float], list[Unit]] = {}
-    for place in range(len(rated)):
+    place = 0
+    for _ in range(len(rated)):
         rate, unit = rated.pop()  # so that no unit is held twice
+        place += 1 + unit.place  # a place stays free for lines without a unit
         unit = unit._replace(brief=unit.brief and (sizes[unit.message] == 1 or unit.message < 0))
         streams.setdefault((unit.group, rate), []).append(unit._replace(place=place))
     order: list[tuple[float, int, Unit]] = []
@@ -110,7 +110,9 @@ def ranked(contents: Contents, cues: Cues) -> tuple[Unit, ...]:
             order.append((size / rate, unit.place, unit))
     streams.clear()
     order.sort()
-    return tuple(_framed([unit for *_, unit in order]))
+    units = [unit for *_, unit in order]
+    order.clear()
+    return tuple(_framed(units))
 
 
 _GROUPS = [*Group]
@@ -159,7 +161,7 @@ def _rated(one: Entry, group: Group, position: int, count: int, cues: Cues) -> t
     weight = float(position)
     unit = Unit(written(one, group), group, one.message, hard=False, weight=weight, place=0)
     if isinstance(one, Quote):
-        unit = unit._replace(depth=one.depth, gap=one.gap)
+        unit = unit._replace(depth=one.depth, place=int(one.gap))
     if isinstance(one, FileState):
         rate = _CHANGED_FILE if one.is_changed else _OTHER_FILE
         return rate, unit._replace(weight=-weight)
@@ -275,8 +277,7 @@ def _line(unit: Unit, before: Unit | None) -> str:
     if before is None or unit.message != before.message or unit.group not in _QUOTES:
         return unit.text
     # Where lines of a message are missing, it is marked.
-    is_gap = unit.gap or (unit.group in SAID and unit.place != before.place + 1)
-    gap = GAP if is_gap else ""
+    gap = GAP if unit.group in SAID and unit.place != before.place + 1 else ""
     return NOTE * (1 + unit.depth) + gap + MARK.sub("", unit.text.removeprefix(ENTRY), count=1)
 
 
@@ -288,7 +289,7 @@ def fitted(
     The order is that of the contents; `archive` names what holds the messages.
     """
     users = sum(unit.user for unit in order)
-    is_gap = any(unit.user and unit.gap for unit in order)
+    is_gap = any(one.gap for one in contents.said.get(Group.USER, ()))
 
     def lines(units: Sequence[Unit], *cut: Unit) -> list[SummaryLine]:
         left_out = contents.left_out

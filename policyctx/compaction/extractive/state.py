@@ -16,7 +16,7 @@ from policyctx.compaction.extractive.files import (
     parts_in,
 )
 from policyctx.compaction.extractive.said import Quote
-from policyctx.compaction.extractive.texts import one_line, shortened
+from policyctx.compaction.extractive.texts import marked, one_line, shortened
 
 _MOST_TASKS, _MOST_MADE, _MOST_RUNNING, _MOST_NAMES = 30, 4, 8, 4
 # Of the commands before the last message, and after it.
@@ -195,6 +195,10 @@ class _Step(NamedTuple):
         """Whether it was started in the background, and nothing said that it ended."""
         return self.outcome.startswith(_STARTED)
 
+    def waits_for(self, path: str) -> bool:
+        """Whether it is a call with this path that has no result."""
+        return self.outcome == _NO_RESULT and self.command.endswith(f" {path}")
+
     @property
     def is_made(self) -> bool:
         """Whether it created something that stands behind any number of others."""
@@ -248,6 +252,9 @@ def steps_of(
     begun = (steps[-1].message if steps else 0, calls[0].tool if calls else "")
     for call in calls:
         command = _command_of(call)
+        if call.path and call.result is not None:
+            # What is known of a file now takes the place of a call that had no result.
+            steps = [one for one in steps if not one.waits_for(call.path)]
         # A shell that is given nothing goes on with the command before.
         waits = call.command == "" and bool(steps) and begun == (steps[-1].message, call.tool)
         begun = (call.message, call.tool) if waits or command else begun
@@ -266,7 +273,6 @@ def steps_of(
             del steps[at]
         else:
             is_open = call.result is None and call.path and not call.command
-            is_open = is_open and (answered is None or call.message > answered.message)
             step = _step(command, "", call.message)
             if not (step.keys or _goes_on(call) or is_open):
                 continue
@@ -330,7 +336,11 @@ def _given(call: Call, *, is_new: bool) -> str:
 def _chosen(steps: Sequence[_Step]) -> list[_Step]:
     """Return the steps that are still of use: before the last message those of a known kind."""
     at = next((i for i, one in enumerate(steps) if one.command == _SAID), 0)
-    left = [one for i, one in enumerate(steps) if one.goes_on or i >= at or one.is_known]
+    left = [
+        one
+        for i, one in enumerate(steps)
+        if one.goes_on or i >= at or one.is_known or one.outcome == _NO_RESULT
+    ]
     left = [one for one in left if one.goes_on or one is left[-1] or not one.is_void]
     made = [one for one in left if one.is_made][-_MOST_MADE:]
     running = [one for one in left if one.goes_on][-_MOST_RUNNING:]
@@ -487,31 +497,19 @@ def _outcome(call: Call, command: str, *, is_whole: bool = False) -> str:
         shown = [*errors, *shown[-1:], *told[-_LAST_LINES:]]
     elif not shown and (len(told) <= _LAST_LINES or len(parts) == 1):
         shown = told[-_LAST_LINES:]
-    words = shortened(_marked(shown, said) or " / ".join(shown), _LONGEST_WORDS)
+    words = shortened(marked(shown, said) or " / ".join(shown), _LONGEST_WORDS)
     return ": ".join(filter(None, (code, words))) or (_UNQUOTED if told else _NO_OUTPUT)
 
 
-def _without_frame(lines: list[str]) -> list[str]:
+def _without_frame(lines: Sequence[str]) -> list[str]:
     """Return the lines of a result without those around what was printed."""
-    while lines and _surrounds(lines[0]):
-        del lines[0]
-    while lines and _surrounds(lines[-1]):
-        del lines[-1]
-    ends = {0, len(lines) - 1}
-    return [_TAGS.sub("", line) if i in ends else line for i, line in enumerate(lines)]
+    kept = [i for i, line in enumerate(lines) if not _surrounds(line)] or [len(lines)]
+    inner = [*lines[kept[0] : kept[-1] + 1]]
+    inner[:1] = [_TAGS.sub("", line) for line in inner[:1]]
+    inner[-1:] = [_TAGS.sub("", line) for line in inner[-1:]]
+    return inner
 
 
 def _surrounds(line: str) -> bool:
     bare = _TAGS.sub("", line).strip()
     return not bare or bool(_EXIT_CODE.search(bare) or _FRAME.match(bare))
-
-
-def _marked(shown: Iterable[str], lines: Sequence[str]) -> str:
-    """Return those of the lines that are shown, each text once; ` … ` marks missing ones."""
-    left, words, before = set(shown), "", -1
-    for i, line in enumerate(lines):
-        if line in left:
-            left.remove(line)
-            words += f"{' / ' if before == i - 1 else ' … '}{line}" if words else line
-            before = i
-    return words

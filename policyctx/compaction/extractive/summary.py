@@ -168,7 +168,7 @@ def _once(quotes: Iterable[Quote], seen: Iterable[str] = ()) -> Iterator[Quote]:
         is_gap = False
         for _, same in groupby(() if texts <= known else pieces, key=lambda one: one.text):
             first, *more = same
-            yield first._replace(gap=first.gap or is_gap)
+            yield first._replace(gap=True) if is_gap else first
             is_gap = bool(more)
         known |= texts
 

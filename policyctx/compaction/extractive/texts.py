@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, groupby
 from operator import itemgetter
 from typing import NamedTuple
@@ -332,6 +332,17 @@ def shortened(text: str, most: int, share: int = 4) -> str:
         return text
     end = most // share
     return f"{text[: most - end - 3].rstrip()} … {text[-end:].lstrip()}"
+
+
+def marked(shown: Iterable[str], lines: Sequence[str]) -> str:
+    """Return those of the lines that are shown, each text once; ` … ` marks missing ones."""
+    left, words, before = set(shown), "", -1
+    for i, line in enumerate(lines):
+        if line in left:
+            left.remove(line)
+            words += f"{' / ' if before == i - 1 else ' … '}{line}" if words else line
+            before = i
+    return words
 
 
 def one_line(text: str) -> str:

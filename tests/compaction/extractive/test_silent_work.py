@@ -399,3 +399,14 @@ def test_an_empty_command_shows_what_the_one_before_came_to(tool: str) -> None:
     assert steps(later(summary_of(GO, *run), *ends)) == [line]
     between = made("c4", tool, {"command": "ls"}, "a.py")
     assert "BUILD" not in str(steps(summary_of(GO, *run, *between, *ends)))
+
+
+@pytest.mark.parametrize("tool", ["Write", "Edit"])
+def test_a_change_without_a_result_is_listed_behind_later_calls(tool: str) -> None:
+    given = {"file_path": "src/pump.py", "content": "a = 2\nb = 3"}
+    both = call("c1", tool, given), *ran("ls hall", "lid.py", "c2")
+    summary = summary_of(GO, *both, user("Go on."), *ran("ls cellar", "jar.py", "c3"))
+    line = f"- {tool} src/pump.py; called, no result yet"
+    assert steps(summary)[0] == line
+    assert steps(later(summary, *ran("ls roof", "tile.py", "c4")))[0] == line
+    assert line not in later(summary, *made("c5", tool, given, "ok"))
