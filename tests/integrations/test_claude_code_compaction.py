@@ -382,6 +382,7 @@ def test_uninstalling_leaves_nothing(session: Session, tmp_path: Path) -> None:
     settings = tmp_path / "home/.claude/settings.json"
     settings.parent.mkdir(parents=True)
     settings.write_text("{}\n")
+    settings.chmod(0o644)  # the hook makes one that nobody else may read, and removes that
     policyctx("hook", "claude-code", "--install", "--yes")
     hooks = json.loads(settings.read_text())["hooks"]
     assert set(hooks) == {"PostToolUse", "PreCompact", "SessionStart", "UserPromptSubmit"}

@@ -120,7 +120,7 @@ def test_a_policy_that_extends_a_variable_does_not_show_it(tmp_path: Path) -> No
     path = str(tmp_path / "own.yaml")
     for value, said in (
         ("MARKER.yaml", "no policy ${SECRET} to extend"),
-        ("MARKER", "${SECRET} names a file that cannot be read"),
+        ("MARKER", "${SECRET} names a file that is a folder"),
         ("MARKER\0", "no policy ${SECRET} to extend"),
     ):
         source = PolicySource("own.yaml", f"{HEAD}extends: ${{SECRET}}\n", path)
