@@ -281,7 +281,7 @@ def taken_out(
 
     A dropped item is missing when the list has fewer equal ones than the list that it was dropped
     from. What was `summarised` is in no list. Words that were said again count as those that were
-    dropped: a list that a session has seen is told by its record, see `SeenList`.
+    dropped, so a session recognises a list that it has seen by a record, see `SeenList`.
     """
     decided = (ledger.entries[key] for key in ledger.drops if key not in summarised)
     dropped = [entry for entry in decided if entry.action.leaves_nothing]
