@@ -90,7 +90,7 @@ class Grid:
 
     Numbers are never wrapped. The columns in `whole` are wrapped only where they do not fit, and
     never in a pipe, whose lines get longer instead. The others are wrapped between words where
-    possible.
+    possible. A cell that is a tuple of texts has a line for each.
 
     It is written line by line where it fits; else the library wraps it. The library takes a
     millisecond for each row, which a store with thousands of contents has.
@@ -117,8 +117,8 @@ class Grid:
 
     def __rich_console__(self, out: Console, options: ConsoleOptions) -> RenderResult:
         unwrapped, width = self._unwrapped()
-        has_tabs = any("\t" in cell for row in self._rows for cell in row)
-        if has_tabs or options.ascii_only or self.width > max(options.max_width, width or 0):
+        has_breaks = any("\n" in cell or "\t" in cell for row in self._rows for cell in row)
+        if has_breaks or options.ascii_only or self.width > max(options.max_width, width or 0):
             yield self.wrapped(unwrapped, width)
         else:
             yield from self._lines(out)
@@ -214,6 +214,8 @@ def in_one_line(text: str) -> str:
 
 
 def _cell(value: object) -> str:
+    if type(value) is tuple:
+        return "\n".join(map(in_one_line, value))
     return f"{value:,}" if isinstance(value, int) else in_one_line(str(value))
 
 
