@@ -57,9 +57,7 @@ def policyctx_world(request: pytest.FixtureRequest, tmp_path: Path) -> World:
     item = request.node
     here = running_step(item).feature.parent
     world = World(
-        tmp_path / "context",
-        folders=(here, item.config.rootpath),
-        observe=partial(_observe, item),
+        tmp_path / "context", folders=(here, item.config.rootpath), observe=partial(_observe, item)
     )
     item.stash[WORLD] = world
     return world
