@@ -28,7 +28,7 @@ from policyctx.policy.lookup import RulePath
 from policyctx.policy.models import ItemRule, Policy, Section, Step
 from policyctx.policy.models.compaction import Summary
 from policyctx.policy.models.rules import KeepRecent, Placeholder
-from policyctx.policy.nodes import Node, action_of, pairs_of, sections, steps_of
+from policyctx.policy.nodes import Node, action_of, elements_of, pairs_of, sections, steps_of
 from policyctx.policy.values import parsed_template
 
 _OF_THE_FILE = frozenset(SAVED_FIELDS)
@@ -250,15 +250,8 @@ def _type_lists(root: Node) -> Iterator[Node]:
     """Every list of item types in the steps: of a selection, and of the gate `items`."""
     for step in steps_of(root):
         lists = [step.child("select", "types")]
-        lists += [gates.child("items", "types") for gates in _gates(step)]
+        lists += [gates.child("items", "types") for gates in elements_of(step.child("when"))]
         yield from (node for types in lists if types is not None for node in types.elements)
-
-
-def _gates(step: Node) -> list[Node]:
-    when = step.child("when")
-    if when is None:
-        return []
-    return [when] if when.is_map else when.elements
 
 
 def _wrong_steps(steps: list[Node]) -> Iterator[Diagnostic]:
@@ -288,7 +281,7 @@ def _wrong_steps(steps: list[Node]) -> Iterator[Diagnostic]:
 
 def _waited_for(step: Node) -> list[Node | None]:
     """Return the `failed` of each alternative of a step's gates; None where there is none."""
-    return [gates.child("failed") for gates in _gates(step)]
+    return [gates.child("failed") for gates in elements_of(step.child("when"))]
 
 
 def _wrong_failures(
@@ -345,9 +338,8 @@ def _out_of_place_by_action(step: Node, action: Action, *, is_last: bool) -> Ite
     selection = action.selection_without_use.items()
     wrong += [(step.child("select", key), key, f"; {why}") for key, why in selection]
     if action.leaves_placeholder:
-        unit, until = step.child("select", "unit"), step.child("select", "until")
+        unit, ends = step.child("select", "unit"), elements_of(step.child("select", "until"))
         wrong.append((unit, "unit", "; each item leaves a placeholder of its own"))
-        ends = [] if until is None else [until, *until.elements]
         why = "; a message with a placeholder stays"
         wrong += [(end.child("messages"), "messages", why) for end in ends]
     for node, key, why in wrong:

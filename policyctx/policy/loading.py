@@ -19,7 +19,7 @@ from policyctx.policy.agent_options import checks_options
 from policyctx.policy.diagnosing import called_alike, diagnostics, hint, in_order, shown_node, word
 from policyctx.policy.models import VERSIONS, Policy
 from policyctx.policy.models.rules import Secret
-from policyctx.policy.nodes import Node, Path, compacts, read_policy_yaml, typed
+from policyctx.policy.nodes import Node, Path, compacts, elements_of, read_policy_yaml, typed
 from policyctx.policy.sources import PathName, PolicyName, PolicySource, environment, policy_source
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?\}", re.DOTALL)
@@ -167,7 +167,7 @@ def _entries(own: Node, problems: list[Diagnostic]) -> list[Node]:
     extends = own.child("extends")
     if extends is None or extends.value is None:
         return []
-    entries = extends.value if isinstance(extends.value, list) else [extends]
+    entries = elements_of(extends)
     sentence = "expected the name of a preset or the path of a file"
     wrong = [entry for entry in entries if not isinstance(entry.value, str) and entry.raw is None]
     problems += [Diagnostic(entry.at, "PC103", sentence) for entry in wrong]
@@ -466,20 +466,7 @@ def _suspects(
 
 
 def _pruned(node: Node, path: Path) -> Node:
-    first, *rest = path
-    if isinstance(node.value, list):
-        parts = [
-            _pruned(child, tuple(rest)) if i == first else child
-            for i, child in enumerate(node.value)
-            if rest or i != first
-        ]
-        return replace(node, value=parts)
-    kept = {
-        key: _pruned(child, tuple(rest)) if key == first else child
-        for key, child in node.value.items()
-        if rest or key != first
-    }
-    return replace(node, value=kept)
+    return node.changed(path, lambda _: None)
 
 
 def resolved(source: PolicySource, *, variables: Mapping[str, str] | None = None) -> Node:

@@ -99,6 +99,21 @@ class Node:
             return self
         return replace(self, value={k: v for k, v in self.value.items() if k not in keys})
 
+    def changed(self, path: Path, change: Callable[[Node], Node | None]) -> Node:
+        """Return the tree with what is at `path` changed, or left out where the change is None.
+
+        A tree that lacks the path comes back as it is.
+        """
+        first, *rest = path
+        if (child := self.child(first)) is None:
+            return self
+        new = child.changed(tuple(rest), change) if rest else change(child)
+        if self.is_map:
+            parts = {key: new if key == first else old for key, old in self.value.items()}
+            return replace(self, value={key: one for key, one in parts.items() if one is not None})
+        elements = [new if i == first else old for i, old in enumerate(self.value)]
+        return replace(self, value=[one for one in elements if one is not None])
+
     def said(self, *path: str | int) -> Any:  # noqa: ANN401 - what a file may say
         """Return the value at the end of a path, None for nothing."""
         child = self.child(*path)
@@ -255,6 +270,13 @@ def steps_of(root: Node) -> list[Node]:
 def pairs_of(node: Node | None) -> list[tuple[str, Node]]:
     """Return the keys of a map and what is under them; nothing where no map is."""
     return list(node.value.items()) if node is not None and node.is_map else []
+
+
+def elements_of(node: Node | None) -> list[Node]:
+    """Return the elements of a list; a single value stands for a list of one."""
+    if node is None:
+        return []
+    return node.value if isinstance(node.value, list) else [node]
 
 
 # A full-width sign stands so far above its half-width twin.

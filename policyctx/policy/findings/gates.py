@@ -111,7 +111,7 @@ def _too_high(checked: Checked, name: str, gate: PlainValue, low: Bound) -> str 
 
 def _is_empty(name: str, low: Bound, high: Bound) -> bool:
     """Is there no number between the two; what is counted is whole."""
-    if GATES[name].whole:
+    if GATES[name].kind in {"tokens", "count", "calls"}:
         most = ceil(high.number) - 1 if high.is_open else high.number
         return _least(low) > most
     if low.number == high.number:
