@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 from pydantic import ValidationError
 
 from policyctx.errors import Diagnostic, Location, PolicyError, UnknownPolicyError
-from policyctx.policy import consistency
+from policyctx.policy import consistency, reach
 from policyctx.policy.agent_options import checks_options
 from policyctx.policy.diagnosing import called_alike, diagnostics, hint, in_order, shown_node, word
 from policyctx.policy.models import VERSIONS, Policy
@@ -255,9 +255,8 @@ def _merged_steps(base: Node, own: Node, problems: list[Diagnostic]) -> Node:
         is_off = step.said("remove") is False
         bare = step.without(*["before"] * (before is not None), *["remove"] * is_off)
         if before is not None and is_known:
-            sentence = (
-                f"{word(step.value['name'])} is replaced in place; `before` is for a new step"
-            )
+            replaced = f"{word(step.value['name'])} is replaced in place"
+            sentence = f"{replaced}; `before` is for a new step"
             problems.append(Diagnostic(before.named_at, "PC107", sentence))
         elif before is not None and before.value not in names:
             problems.append(_no_step(before, before, inherited))
@@ -423,12 +422,8 @@ def _cause(
     that each suffice, the last is the cause.
     """
     _, node = own.deepest(path)
-    parts: Iterable[str | int] = ()
-    if isinstance(node.value, dict):
-        parts = node.value
-    elif isinstance(node.value, list):
-        parts = _suspects(own, path, range(len(node.value)), found_in, wrong)
-    for part in parts:
+    indices = range(len(node.elements))
+    for part in node.value if node.is_map else _suspects(own, path, indices, found_in, wrong):
         inner = (*path, part)
         if inner == ("extends",):
             continue
@@ -499,7 +494,7 @@ def validated(root: Node) -> Policy:
             consistency.summaries_without_model,
             consistency.wordings_of_no_summary,
         )
-        found = in_order([problem for check in checks for problem in check(root, policy)])
+        found = in_order(one for check in checks for one in check(reach.Checked(root, policy)))
     if found or policy is None:
         raise PolicyError(found)
     return policy

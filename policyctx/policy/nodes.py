@@ -81,6 +81,11 @@ class Node:
         """The elements of a list; none of any other value."""
         return list(self.value) if isinstance(self.value, list) else []
 
+    @property
+    def parts(self) -> list[tuple[str | int, Node]]:
+        """What a map or a list holds, by key or index; nothing of a scalar."""
+        return list(self.value.items() if self.is_map else enumerate(self.elements))
+
     def child(self, *path: str | int) -> Node | None:
         """Return what is under a key or at an index, or at the end of a path; None for nothing."""
         node: Node | None = self
@@ -158,14 +163,10 @@ class Node:
 
     def leaves(self, path: Path = ()) -> Iterator[tuple[Path, Node]]:
         """Yield every scalar, empty map and empty list with its path, in order."""
-        children: Any = ()
-        if isinstance(self.value, dict):
-            children = self.value.items()
-        elif isinstance(self.value, list):
-            children = enumerate(self.value)
-        if not children or not self.value:
+        parts = self.parts
+        if not parts:
             yield path, self
-        for part, child in children:
+        for part, child in parts:
             yield from child.leaves((*path, part))
 
 
@@ -178,17 +179,11 @@ def sections(
 
     What the models do not know is skipped.
     """
-    if isinstance(node.value, list):
-        for i, child in enumerate(node.value):
-            yield from sections(child, annotation, (*path, i))
-    elif isinstance(node.value, dict):
-        model = None if value_type(annotation) else model_in(annotation)
-        if model is not None:
-            yield path, model, node
-        for key, child in node.value.items():
-            inner = part_type(annotation, key)
-            if inner is not None:
-                yield from sections(child, inner, (*path, key))
+    if node.is_map and (model := model_in(annotation)) is not None:
+        yield path, model, node
+    for part, child in node.parts:
+        if (inner := part_type(annotation, part)) is not None:
+            yield from sections(child, inner, (*path, part))
 
 
 def part_type(annotation: Any, part: str | int) -> Any:  # noqa: ANN401 - type expressions

@@ -170,16 +170,11 @@ def _changes(node: Node, path: Path, annotation: PlainValue) -> Iterator[Change]
     if is_name or path in _REPLACED:
         return
     yield from _removals(node, path)
-    if isinstance(node.value, dict):
-        parts: list[tuple[str | int, Node]] = list(node.value.items())
-    elif isinstance(node.value, list):
-        parts = list(enumerate(node.value))
-    else:
-        if not isinstance(path[-1], int):  # an entry of a list is taken out
-            for value in neighbours(node.value, annotation):
-                yield Change(path, "set", node.value, value)
-        return
-    for part, child in parts:
+    is_scalar = not isinstance(node.value, dict | list)
+    if is_scalar and not isinstance(path[-1], int):  # an entry of a list is taken out
+        for value in neighbours(node.value, annotation):
+            yield Change(path, "set", node.value, value)
+    for part, child in node.parts:
         yield from _changes(child, (*path, part), part_type(annotation, part))
 
 
