@@ -52,8 +52,9 @@ function frontChart() {
     x: {
       title: "net $, below 0 is saved",
       format: (net) => `${net < 0 ? "−" : ""}$${short(Math.abs(net))}`,
+      least: CENT,
     },
-    y: { title: "regretted tokens", format: short },
+    y: { title: "regretted tokens", format: short, least: 1 },
     targets: [...STUDY.rows, ...judged, ...best].map((row) => ({
       x: row.net,
       y: row.regret_tokens,

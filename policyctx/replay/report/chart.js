@@ -27,14 +27,14 @@ const SHAPES = {
 };
 
 // A series has a `name`, a `colour`, `points` of x and y, and a `line` of a width, or a `shape`.
-// An axis has a `title` and the `format` of its numbers; y begins at 0. A target is a place of the
-// pointer that has a `text`: a point, or every y of an x.
+// An axis has a `title`, the `format` of its numbers, and the `least` between two; y begins at 0.
+// A target is a place of the pointer that has a `text`: a point, or every y of an x.
 function chart({ name, sentence, series, x, y, targets, table }) {
   const drawn = series.filter(({ points }) => points.length);
   const all = drawn.flatMap(({ points }) => points);
   const across = leastAndMost(all.map(([at]) => at));
-  const xTicks = ticks(across, 8).filter((at) => at >= across[0] && at <= across[1]);
-  const yTicks = ticks([0, ...all.map(([, at]) => at)], 5);
+  const xTicks = ticks(across, 8, x.least).filter((at) => at >= across[0] && at <= across[1]);
+  const yTicks = ticks([0, ...all.map(([, at]) => at)], 5, y.least);
   const left = placing(padded(across));
   const bottom = placing(yTicks);
   const area = element(
@@ -76,14 +76,14 @@ function padded([least, most]) {
 }
 
 // About so many round numbers, the first and the last of them around the numbers.
-function ticks(numbers, wanted) {
+function ticks(numbers, wanted, leastStep) {
   const [least, most] = leastAndMost(numbers);
   const rough = (most - least || 1) / wanted;
   const power = 10 ** Math.floor(Math.log10(rough));
-  const step = Math.max(1, power * [1, 2, 5, 10].find((one) => one * power >= rough));
+  const step = Math.max(leastStep, power * [1, 2, 5, 10].find((one) => one * power >= rough));
   const first = Math.floor(least / step);
   const number = Math.max(1, Math.ceil(most / step) - first) + 1;
-  return Array.from({ length: number }, (_, i) => (first + i) * step);
+  return Array.from({ length: number }, (_, i) => Number(((first + i) * step).toPrecision(9)));
 }
 
 // Returns the place of a number between the least and the most, in percent.

@@ -80,8 +80,8 @@ function contextChart(calls) {
         }),
       ),
     ],
-    x: { title: "call of a model", format: whole },
-    y: { title: "tokens", format: short },
+    x: { title: "call of a model", format: whole, least: 1 },
+    y: { title: "tokens", format: short, least: 1 },
     targets: calls.map((call, i) => ({ x: i + 1, text: callText(call, i + 1) })),
     table: callTable(calls),
   });
