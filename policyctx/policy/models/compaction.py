@@ -65,8 +65,8 @@ class Summary(Section):
     """The environment variable with the key, for a client that the library makes. Default: the
     SDK's own variable; with `base_url` no key is sent."""
     reuse_cache: bool = False
-    """Ask at the end of the session's own request, so that the provider reads it from its cache.
-    `false` sends the history as a record to `model`, which may be a cheaper one."""
+    """Ask at the end of the session's own request, which the provider reads from its cache. `false`
+    sends the history as a record to `model`."""
     max_words: Annotated[int, Field(ge=1)] = 1200
     """Words asked for; a CJK character counts as one. Of `max_words`, `max_tokens`, `max_chars` and
     `max_share` the least counts, and the extractive summary never exceeds it."""
@@ -113,8 +113,8 @@ class Summary(Section):
     attempts: Annotated[int, Field(ge=1, le=10)] = 3
     """The most attempts at one summary."""
     backoff: Duration = DurationValue(2)
-    """The wait after a first failed attempt; each further one is twice as long, and all are up to a
-    quarter shorter, at random. A provider's `retry-after` takes its place."""
+    """The wait after a first failed attempt, which doubles, and is up to a quarter shorter, at
+    random. A provider's `retry-after` takes its place."""
     timeout: Duration = DurationValue(60)
     """How long one attempt may take."""
     total_timeout: Duration = DurationValue(300)
@@ -167,8 +167,8 @@ class Restore(Section):
     took it."""
 
     always: Annotated[Names, Field(examples=[["AGENTS.md", "CLAUDE.md"]])] = ()
-    """Files that come back first after every summary, such as instructions, whether or not a tool
-    read them. They do not count for `max_files`."""
+    """Files that come back first after every summary, such as instructions. They do not count for
+    `max_files`."""
     max_files: Count = 5
     """The newest N different files are the candidates."""
     max_tokens_per_file: Count = 5000
