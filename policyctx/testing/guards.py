@@ -131,14 +131,8 @@ def _wordings(feature: Feature) -> Iterator[tuple[Step, Iterable[str]]]:
             is_templated = bool(template.examples) and "<" in step.name
             if id(step) not in seen or is_templated:
                 seen.add(id(step))
-                yield (
-                    step,
-                    (
-                        dict.fromkeys(render_string(step.name, row) for row in contexts)
-                        if is_templated
-                        else (step.name,)
-                    ),
-                )
+                rendered = (render_string(step.name, row) for row in contexts)
+                yield step, dict.fromkeys(rendered) if is_templated else (step.name,)
 
 
 def _wrong_with(

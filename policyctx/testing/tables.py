@@ -6,14 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from policyctx.testing.contents import (
-    Message,
-    MessageBuilder,
-    Pieces,
-    Shape,
-    ToolResult,
-    filler,
-)
+from policyctx.testing.contents import Message, MessageBuilder, Pieces, Shape, ToolResult, filler
 from policyctx.testing.failures import WordingError
 from policyctx.testing.kinds import KINDS, Size, size, unquoted
 

@@ -65,10 +65,7 @@ def _(
     scripted.status, scripted.retry_after = status, seconds
 
 
-@when(
-    "the host compacts to {text:text}",
-    'the host compacts to "The parser is done."',
-)
+@when("the host compacts to {text:text}", 'the host compacts to "The parser is done."')
 def _(policyctx_world: World, text: str) -> None:
     """The host itself, such as Claude Code, replaces the context by this summary, which is compared
     with the policy's `carry`; the context stays as it is.
@@ -240,10 +237,7 @@ def _(policyctx_world: World, each: Amount, total: Amount) -> None:
         raise OutcomeError(f"{each} and {total} seconds", f"{found[0]:g} and {found[1]:g}")
 
 
-@then(
-    "the summarizer is told {text:text}",
-    'the summarizer is told "at most 1200 words"',
-)
+@then("the summarizer is told {text:text}", 'the summarizer is told "at most 1200 words"')
 def _(policyctx_world: World, text: str) -> None:
     """A model that is asked gets these words: the sections, the rules, or the length."""
     request = _last_request(policyctx_world)
@@ -331,10 +325,7 @@ def _(policyctx_world: World, text: str) -> None:
         raise OutcomeError(repr(text), repr(found), policyctx_world.fates)
 
 
-@then(
-    "the archive holds {items:items}",
-    "the archive holds messages 2 to 5",
-)
+@then("the archive holds {items:items}", "the archive holds messages 2 to 5")
 def _(policyctx_world: World, items: str) -> None:
     """The reported document has exactly the messages of these items, as they were given."""
     positions = sorted({fate.item.message for fate in policyctx_world.fates_of(items)})

@@ -31,10 +31,7 @@ from policyctx.testing.world import World
     'the policy\n"""\nextends: context-offload\nmin_chars: 50\n"""',
 )
 def _(
-    policyctx_world: World,
-    request: pytest.FixtureRequest,
-    name: str = "",
-    docstring: str = "",
+    policyctx_world: World, request: pytest.FixtureRequest, name: str = "", docstring: str = ""
 ) -> None:
     """The policy of the scenario: a preset's name, a file beside the feature or below the rootdir,
     or YAML in a docstring, without need of `apiVersion` and `name`. A policy given after an event
@@ -75,8 +72,7 @@ def _(policyctx_world: World, tool: str, count: int) -> None:
 
 
 @given(
-    "the options",
-    "the options\n| offload_token_threshold | 1000 |\n| ephemeral_keep_recent | 1 |",
+    "the options", "the options\n| offload_token_threshold | 1000 |\n| ephemeral_keep_recent | 1 |"
 )
 def _(policyctx_world: World, datatable: Sequence[Sequence[object]]) -> None:
     """The `options` of `Session`, by name, with their values as YAML."""

@@ -22,11 +22,7 @@ from policyctx.testing.world import World
 from policyctx.turns.result import ContextItem
 
 
-@then(
-    "{amount:amount} file(s) (is|are) written",
-    "2 files are written",
-    "no file is written",
-)
+@then("{amount:amount} file(s) (is|are) written", "2 files are written", "no file is written")
 def _(policyctx_world: World, amount: Amount) -> None:
     """How many files the scenario's events have saved below the root folder, the store's own apart;
     with `no`, nothing is saved at all.
@@ -78,10 +74,7 @@ def _(policyctx_world: World, names: tuple[str, ...], only: str = "", by: str = 
         raise OutcomeError(", ".join(names), ", ".join(sorted(written)) or "no file")
 
 
-@then(
-    "the file(s) {names:names} (is|are) gone",
-    'the file "tool_result/Bash/a.md" is gone',
-)
+@then("the file(s) {names:names} (is|are) gone", 'the file "tool_result/Bash/a.md" is gone')
 def _(policyctx_world: World, names: tuple[str, ...]) -> None:
     """They are not below the root folder, though the scenario's events saved them."""
     saved = policyctx_world.seen_files | {

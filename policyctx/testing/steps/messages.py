@@ -200,10 +200,7 @@ def _(policyctx_world: World) -> None:
             raise OutcomeError("a deep copy", f"a part of the input in it: {compact(shared[0])}")
 
 
-@then(
-    "the messages are",
-    'the messages are\n"""\n[{"role": "user", "content": "hello"}]\n"""',
-)
+@then("the messages are", 'the messages are\n"""\n[{"role": "user", "content": "hello"}]\n"""')
 def _(policyctx_world: World, docstring: str) -> None:
     """The edited messages, as JSON; the fields `{root}` and `{session_id}` are filled in."""
     expected = json.loads(filled(policyctx_world, docstring))
