@@ -42,14 +42,14 @@ class PromptCache(Section):
     """The provider's prompt cache."""
 
     ttl: CacheTtl = "recorded"
-    """How long a prefix stays cached after its last use; `recorded` is that of the last write that
-    the provider billed, and five minutes before one is known."""
+    """How long a prefix stays cached after its last use; `recorded`: that of the last billed write,
+    and five minutes before one is known."""
     min_tokens: Annotated[int, Field(ge=0)] = 1024
     """A shorter prefix is not cached. A replay takes that of the recorded model unless it is
     set."""
     breakpoints: Literal["keep", "auto"] = "keep"
-    """Where Anthropic's cache breakpoints go: `keep` leaves those of the caller, `auto` sets them
-    so that an edit is billed for its tail alone."""
+    """Where Anthropic's cache breakpoints go: `keep` leaves the caller's, `auto` sets them so that
+    an edit is billed for its tail alone."""
 
     def seconds(self, last_write: int | None = None) -> int:
         """Return the TTL in force; `last_write` is that of the last billed write, if known."""
@@ -76,8 +76,8 @@ class Model(Section):
     """The language model, whose rules size images and documents and whose count `anthropic` asks
     for. Default: images and documents by the shape of the messages."""
     context_window: Annotated[int, Field(gt=0)] = 200_000
-    """Tokens that the model can see. Unless it is set, it is the window of the model that is
-    called, in a replay that of the recorded model."""
+    """Tokens that the model can see; unless set, the window of the called or, in a replay, the
+    recorded model."""
     tokenizer: Annotated[
         Text | CharTokens, such("cl100k_base", {"chars_per_token": 4, "per_message": 3})
     ] = DEFAULT_TOKENIZER
@@ -124,9 +124,8 @@ class Policy(Threshold):
             {"customer": {"pattern": "CUST-[0-9]{8}", "keep": True}},
         ),
     ] = {}
-    """Secrets by name, as regular expressions of RE2. A match in a message becomes
-    `[redacted:NAME]` before anything else reads the message; of a pattern with a group, the group
-    does. A map with `keep: true` saves what it finds. Needs `policyctx[redact]`."""
+    """Secrets by name, as regular expressions of RE2. A match, or the group of the pattern, becomes
+    `[redacted:NAME]` before anything else reads the message. Needs `policyctx[redact]`."""
     placeholder: Wording = Placeholder(text=DEFAULT)
     """The wording where nothing nearer says otherwise."""
     store: Store = Store()
@@ -137,9 +136,9 @@ class Policy(Threshold):
     """What the hook of Claude Code adds at a compaction that the host makes by itself. Default:
     nothing."""
     on_broken: Literal["keep", "repair", "refuse"] = "keep"
-    """A list that the provider would refuse as it is given, such as one with a call without a
-    result. `keep` leaves it. `repair` drops such calls and empty messages, gives a result without a
-    call as a message of the user, and warns. `refuse` raises an error."""
+    """A list that the provider would refuse as given. `keep` leaves it. `repair` drops calls
+    without results and empty messages, makes a result without a call a message of the user, and
+    warns. `refuse` raises an error."""
     steps: Annotated[
         tuple[Step, ...], Strict(strict=False), such([{"name": "retire", "do": "offload"}])
     ] = ()

@@ -62,8 +62,8 @@ class Summary(Section):
     """The environment variable with the key, for a client that the library makes. Default: the
     SDK's own variable; with `base_url` no key is sent."""
     reuse_cache: bool = False
-    """Ask at the end of the session's own request, so that the provider reads it from its cache.
-    `false` sends the history as a record to `model`, which may be a cheaper one."""
+    """Ask at the end of the session's own request, which the provider reads from its cache. `false`
+    sends the history as a record to `model`."""
     max_words: Annotated[int, Field(ge=1)] = 1200
     """Words asked for; a CJK character counts as one. Of `max_words`, `max_tokens`, `max_chars` and
     `max_share` the least counts, and the extractive summary never exceeds it."""
@@ -110,8 +110,8 @@ class Summary(Section):
     attempts: Annotated[int, Field(ge=1, le=10)] = 3
     """The most attempts at one summary."""
     backoff: Duration = DurationValue(2)
-    """The wait after a first failed attempt; each further one is twice as long, and all are up to a
-    quarter shorter, at random. A provider's `retry-after` takes its place."""
+    """The wait after a first failed attempt, which doubles, and is up to a quarter shorter, at
+    random. A provider's `retry-after` takes its place."""
     timeout: Duration = DurationValue(60)
     """How long one attempt may take."""
     total_timeout: Duration = DurationValue(300)

@@ -179,8 +179,8 @@ class Gates(Section):
     ] = None
     """Model calls until the saving has paid for writing the changed prefix anew."""
     failed: Annotated[str | None, Gate("count"), such("summarise")] = None
-    """The name of a `compact` step before this one: it was due in this turn, and made no summary,
-    since the attempts failed, it could not be saved, or it cannot help."""
+    """The name of a `compact` step before this one that was due in this turn and made no summary:
+    the attempts failed, it could not be saved, or it cannot help."""
     since_last: Annotated[
         SinceLast | None, Gate("count", holds_gates=True), such({"messages": {"at_least": 20}})
     ] = None

@@ -56,8 +56,8 @@ class Placeholder(Section):
         BeforeValidator(template_of(PLACEHOLDER_FIELDS)),
         Field(min_length=1, examples=["[{tool_name} result, {tokens} tokens, in {path}]"]),
     ] = DEFAULT
-    """The wording; fields such as `{path}` are filled in. The default one gets a line that names
-    the tool to read the file with, once the session knows of one."""
+    """The wording, with its fields. The default one gets a line that names the tool to read the
+    file with, if the session knows one."""
     head: Annotated[Extent | None, such({"lines": 10})] = None
     """What `{head}` shows of the beginning of the item's text."""
     tail: Annotated[Extent | None, such({"chars": 400})] = None
@@ -216,10 +216,10 @@ class ItemRule(Rule):
     match: Annotated[Match | None, such({"type": "tool_result", "tool": ["web_*", "fetch"]})] = None
     """Makes this a type of your own, which inherits the keys of the type that it refines."""
     author: Annotated[Author | None, such("program")] = None
-    """Who wrote what such items say, for a summary: `user`, `program` (put into the user's message
-    by a program, such as a skill), `summary` (what another writer's compaction left). For a user
-    message or a tool result; default: what the host or the recording says, else the user for a user
-    message."""
+    """Who wrote what such items say, for a summary: `user`, `program` (a program put it into the
+    user's message, such as a skill), `summary` (another writer's compaction). For user messages and
+    tool results; by default what the host or the recording says, else the user for a user message.
+    """
 
 
 PathFields = Annotated[tuple[Text, ...], Field(min_length=1), Strict(strict=False), OneOrMore]

@@ -64,8 +64,7 @@ class Select(Threshold):
     """Stop as soon as this holds."""
     unit: Literal["item", "message", "group", "turn"] = "item"
     """What leaves together, for `drop`: each item with its call or result, its message, the model's
-    whole reply with the results of its calls (any other message is a group of its own), or its
-    turn."""
+    reply with the results of its calls (`group`; any other message is its own), or its turn."""
     with_input: Annotated[
         WithInput | None,
         BeforeValidator(
@@ -170,9 +169,8 @@ class Store(Section):
     ] = "{item_type}/{tool_name}/{item_id}.{ext}"
     """A file's path below the root."""
     escape: Escape = "percent"
-    """A character of an id or a name that is not `A-Z a-z 0-9 . _ -`: `percent` encodes its bytes,
-    so that no two ids share a name; `_` takes its place, and `on_conflict` decides where two ids
-    have one name then."""
+    """A character of an id or a name that is not `A-Z a-z 0-9 . _ -`: `percent` encodes its bytes;
+    `_` takes its place, and `on_conflict` decides where two ids then have one name."""
     format: Literal["text", "envelope"] = "text"
     """`text`: the item's text, bytes as they are. `envelope`: a JSON document around it."""
     blocks: Literal["text", "json"] = "text"
