@@ -29,13 +29,7 @@ from policyctx.store.files import Format
 from policyctx.store.index import Index, IndexEntry
 from policyctx.store.journal import JOURNAL, Event, StateFolder, events, session_ids, state_folders
 from policyctx.store.local.backend import LocalBackend, release_kept
-from policyctx.store.read import (
-    ContentReader,
-    FoundLine,
-    Verification,
-    matches,
-    verify_entries,
-)
+from policyctx.store.read import ContentReader, FoundLine, Verification, matches, verify_entries
 from policyctx.store.remote.backend import RemoteBackend
 from policyctx.store.remote.spill import Spill
 from policyctx.store.remote.state import RemoteState
@@ -198,12 +192,7 @@ class ContextFileSystem:
             return [*saved[: len(contents)]]
 
     def offload(
-        self,
-        item: Item,
-        *,
-        tokens: int | None = None,
-        block: JSON = None,
-        path: str = PATH,
+        self, item: Item, *, tokens: int | None = None, block: JSON = None, path: str = PATH
     ) -> Saved:
         """Save one item; a placeholder may name its file until `release` is called.
 

@@ -331,11 +331,7 @@ def _parts_in(raw: bytes) -> _Parts | None:
 
 
 def _grown(
-    backend: Backend,
-    path: str,
-    index: Index,
-    position: Position,
-    journal: Callable[[int], bytes],
+    backend: Backend, path: str, index: Index, position: Position, journal: Callable[[int], bytes]
 ) -> _Parts | None:
     """Return the parts of the snapshot on the disk with what its journal has said since.
 
