@@ -162,12 +162,8 @@ class Snapshots:
             if not str(error.filename or path).endswith(path):
                 return None, ""  # behind a folder that is a link nothing is written
             found = None
-        harm = (
-            ""
-            if found
-            else f"{path} is damaged or was written by another program, and is written anew"
-        )
-        return found, harm
+        damage = f"{path} is damaged or was written by another program, and is written anew"
+        return found, "" if found else damage
 
     def begin(self, read: IndexSnapshot | None) -> None:
         """Continue from this snapshot; without one, `write_when_due` writes one."""
