@@ -324,8 +324,7 @@ def visible_definitions(node: pytest.Collector) -> Definitions:
     found = []
     for name in get_fixture_names(fixturemanager=manager):
         for fixture in getfixturedefs(manager, name, node) or ():
-            context = step_function_context_registry.get(fixture.func)
-            if context is not None:
+            if (context := step_function_context_registry.get(fixture.func)) is not None:
                 depth = len(Path(fixture.baseid).parts) if fixture.baseid else 0
                 rank = (depth, not _is_shipped(context.step_func))
                 found.append(StepDefinition(context.type, context.parser, context.step_func, rank))
