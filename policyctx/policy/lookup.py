@@ -189,9 +189,8 @@ def matches(tool: str | None, globs: Iterable[str]) -> bool:
 
 def compaction_of(policy: Policy, step: Step) -> Compaction:
     """Return the policy's `compaction` with the keys of a `compact` step's over it."""
-    return (
-        policy.compaction if step.compaction is None else _over(policy.compaction, step.compaction)
-    )
+    whole, own = policy.compaction, step.compaction
+    return whole if own is None else _over(whole, own)
 
 
 def _over(base: S, own: S) -> S:

@@ -9,7 +9,7 @@ link, a folder or a pipe.
 
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,6 +38,8 @@ class StoreUrl:
 
 
 Root: TypeAlias = Path | StoreUrl
+Progress: TypeAlias = Callable[[int, int], object]
+"""Called with the number done and the total."""
 
 
 def absolute_root(root: str | os.PathLike[str]) -> Path:
@@ -55,9 +57,8 @@ def store_root(root: str | os.PathLike[str]) -> Root:
     """Return the folder or the URL that `root` names. Raises `StoreError` for a wrong one."""
     text = os.fspath(root)
     if isinstance(root, Path) and root.parts[:1] in {(f"{scheme}:",) for scheme in SCHEMES}:
-        raise StoreError(
-            f"{text} is no folder; a URL is given as a text, where one is possible", path=text
-        )
+        sentence = f"{text} is no folder; a URL is given as a text, where one is possible"
+        raise StoreError(sentence, path=text)
     if isinstance(root, Path) or not is_url(text):
         return absolute_root(root)
     problem = url_problem(text)

@@ -343,6 +343,10 @@ class World:
         """Return the items that a phrase speaks of; raises `OutcomeError` when there are none."""
         return self.select(phrase).among(self.fates)
 
+    def saved_of(self, phrase: str) -> Iterator[tuple[Fate, Fate, File]]:
+        """Yield each item of a phrase, the item as it was offloaded, and its file; see `saved`."""
+        return ((fate, *self.saved(fate)) for fate in self.fates_of(phrase))
+
     def text_now(self, fate: Fate) -> object:
         """Return what a model is sent in the item's place: a text, or blocks."""
         turn, here = fate.turn, fate.turn.place_of(fate.item.message)

@@ -6,7 +6,7 @@ from pydantic import Field, Strict
 
 from policyctx.definitions.names import DEFAULT
 from policyctx.definitions.tokenizers import DEFAULT_TOKENIZER, Rounding
-from policyctx.policy.models.base import CacheTtl, Prices, Section, such
+from policyctx.policy.models.base import CacheTtl, Prices, Section, Text, such
 from policyctx.policy.models.compaction import Carry, Compaction
 from policyctx.policy.models.rules import (
     Globs,
@@ -79,8 +79,7 @@ class Model(Section):
     """Tokens that the model can see; unless set, the window of the called or, in a replay, the
     recorded model."""
     tokenizer: Annotated[
-        Annotated[str, Field(min_length=1)] | CharTokens,
-        such("cl100k_base", {"chars_per_token": 4, "per_message": 3}),
+        Text | CharTokens, such("cl100k_base", {"chars_per_token": 4, "per_message": 3})
     ] = DEFAULT_TOKENIZER
     """What counts tokens: `o200k_base`, `cl100k_base`, `approximate` (characters ÷ 4, rounded up),
     `anthropic` (the provider's own count), a name registered in code, or a map."""

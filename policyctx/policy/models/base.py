@@ -160,6 +160,7 @@ IdleTime = Annotated[values.Duration | str, PlainValidator(values.idle_time), _I
 CacheTtl = Annotated[values.Duration | str, PlainValidator(values.cache_ttl), _CACHE_TTL, _WRITTEN]
 ByteSize = Annotated[values.ByteSize, PlainValidator(values.byte_size), _BYTES, _WRITTEN]
 ShrinkLimit = Annotated[values.Share | bool, PlainValidator(values.shrink_limit), _LIMIT, _WRITTEN]
+Text = Annotated[str, Field(min_length=1)]
 # A list in the file; `Strict(strict=False)` lets it become the tuple that a frozen model holds.
 Names = Annotated[tuple[str, ...], Strict(strict=False)]
 OneOrMore = _OneOrMore()

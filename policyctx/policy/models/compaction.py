@@ -16,6 +16,7 @@ from policyctx.policy.models.base import (
     Ratio,
     Section,
     ShrinkLimit,
+    Text,
     such,
 )
 from policyctx.policy.models.rules import KeepRecent, Recency
@@ -46,21 +47,18 @@ class SummaryCheck(Section):
     of `max_words` if that is less, for a built-in summarizer that asks a model, else 0."""
 
 
-Name = Annotated[str, Field(min_length=1)]
-
-
 class Summary(Section):
     """How the summary is made."""
 
-    by: Annotated[str, Field(min_length=1)] = "extractive"
+    by: Text = "extractive"
     """`extractive` (no model, no network), `none` (the wording alone, then what is pinned),
     `anthropic`, `openai` (or an endpoint compatible with it), or a name registered in code."""
     model: str = "claude-haiku-4-5"
     """The model that is asked. `openai` needs one. With `reuse_cache` it is the session's own,
     by default `model.name`."""
-    base_url: Annotated[Name | None, such("http://localhost:8000/v1")] = None
+    base_url: Annotated[Text | None, such("http://localhost:8000/v1")] = None
     """The endpoint, for a client that the library makes. Default: the SDK's own."""
-    api_key_env: Annotated[Name | None, such("SUMMARY_API_KEY")] = None
+    api_key_env: Annotated[Text | None, such("SUMMARY_API_KEY")] = None
     """The environment variable with the key, for a client that the library makes. Default: the
     SDK's own variable; with `base_url` no key is sent."""
     reuse_cache: bool = False
@@ -83,7 +81,7 @@ class Summary(Section):
             Annotated[
                 SummarySection,
                 BeforeValidator(
-                    short_form("name", str, "a name"), json_schema_input_type=Name | SummarySection
+                    short_form("name", str, "a name"), json_schema_input_type=Text | SummarySection
                 ),
             ],
             ...,
@@ -178,7 +176,7 @@ class Restore(Section):
     """Where the sum would be over this, restoration stops."""
     within_gate: bool = True
     """Bring back only files, the newest first, with which a step's gate on tokens stays closed."""
-    work_dir: Annotated[str, Field(min_length=1)] = "."
+    work_dir: Text = "."
     """The folder that files must be in."""
 
 

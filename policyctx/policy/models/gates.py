@@ -240,10 +240,8 @@ def gates_in(gates: Section) -> Iterator[tuple[str, Any, Gate]]:
     """
     for name, gate in gates.noted(Gate).items():
         given = getattr(gates, name)
-        if given is None:
-            continue
-        if not gate.holds_gates:
+        if given is not None and gate.holds_gates:
+            for inner, value, definition in gates_in(given):
+                yield f"{name}.{inner}", value, definition
+        elif given is not None:
             yield name, given, gate
-            continue
-        for inner, value, definition in gates_in(given):
-            yield f"{name}.{inner}", value, definition

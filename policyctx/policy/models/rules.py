@@ -12,7 +12,7 @@ from policyctx.definitions.names import (
     NUMBER_SEPARATOR,
     PLACEHOLDER_FIELDS,
 )
-from policyctx.policy.models.base import Amount, Count, OneOrMore, Section, such
+from policyctx.policy.models.base import Amount, Count, OneOrMore, Section, Text, such
 from policyctx.policy.values import flag_or_map, secret_pattern, short_form, template_of
 
 
@@ -86,12 +86,9 @@ class Placeholder(Section):
     between. Default: `false`."""
 
 
-_Text = Annotated[str, Field(min_length=1)]
 Wording = Annotated[
     Placeholder,
-    BeforeValidator(
-        short_form("text", str, "a string"), json_schema_input_type=_Text | Placeholder
-    ),
+    BeforeValidator(short_form("text", str, "a string"), json_schema_input_type=Text | Placeholder),
 ]
 
 Globs = Annotated[tuple[str, ...], Strict(strict=False), OneOrMore]
@@ -111,7 +108,7 @@ class Secret(Section):
 
 Redaction = Annotated[
     Secret,
-    BeforeValidator(short_form("pattern", str, "a string"), json_schema_input_type=_Text | Secret),
+    BeforeValidator(short_form("pattern", str, "a string"), json_schema_input_type=Text | Secret),
 ]
 
 
@@ -225,12 +222,7 @@ class ItemRule(Rule):
     """
 
 
-PathFields = Annotated[
-    tuple[Annotated[str, Field(min_length=1)], ...],
-    Field(min_length=1),
-    Strict(strict=False),
-    OneOrMore,
-]
+PathFields = Annotated[tuple[Text, ...], Field(min_length=1), Strict(strict=False), OneOrMore]
 
 
 class LineFields(Section):

@@ -7,7 +7,7 @@ from pydantic import BeforeValidator, ConfigDict, Field
 from policyctx.definitions.actions import STEP_ACTIONS, Action, Do
 from policyctx.definitions.names import SESSION_FIELDS
 from policyctx.policy import values
-from policyctx.policy.models.base import ByteSize, Count, Duration, Names, Section, such
+from policyctx.policy.models.base import ByteSize, Count, Duration, Names, Section, Text, such
 from policyctx.policy.models.compaction import Compaction
 from policyctx.policy.models.gates import Untils, When
 from policyctx.policy.models.rules import Globs, Recency, Threshold, Wording
@@ -184,9 +184,7 @@ class Store(Section):
     timeout: Annotated[Duration, such("10s")] = DurationValue(30)
     """At a URL, the longest that a request may take, with its retries."""
     spill_to: Annotated[
-        Annotated[str, Field(min_length=1)] | None,
-        BeforeValidator(values.folder_path),
-        such("~/.agent/waiting"),
+        Text | None, BeforeValidator(values.folder_path), such("~/.agent/waiting")
     ] = None
     """At a URL, the folder in which texts wait while the service is away; each session gets a
     folder in it. Default: none, so `on_failure` says what happens."""

@@ -34,11 +34,15 @@ def _(policyctx_world: World, tokens: int | None = None, most: int | None = None
     """The steps with `on: overflow` run, as by `Session.on_overflow`, and the prompt is sent once
     more if it is shorter then. The error may name both numbers.
     """
-    if not any(turn.kind == "model call" for turn in policyctx_world.turns):
-        raise WordingError("no model was called yet; write `When the policy is applied` before it")
+    _require_model_call(policyctx_world)
     limit = "" if most is None else f"This model's maximum context length is {most} tokens. "
     size = "" if tokens is None else f"However, your messages resulted in {tokens} tokens. "
     policyctx_world.refuse(f"context_length_exceeded: {limit}{size}")
+
+
+def _require_model_call(world: World) -> None:
+    if not any(turn.kind == "model call" for turn in world.turns):
+        raise WordingError("no model was called yet; write `When the policy is applied` before it")
 
 
 @when(
@@ -147,8 +151,7 @@ def _(policyctx_world: World) -> None:
 @when("the provider counts {tokens:number} tokens", "the provider counts 170,000 tokens")
 def _(policyctx_world: World, tokens: int) -> None:
     """In the response to the last model call, for `Session.observe`."""
-    if not any(turn.kind == "model call" for turn in policyctx_world.turns):
-        raise WordingError("no model was called yet; write `When the policy is applied` before it")
+    _require_model_call(policyctx_world)
     policyctx_world.session.observe({"input_tokens": tokens, "output_tokens": 0})
 
 
@@ -166,8 +169,7 @@ def _(policyctx_world: World) -> None:
 )
 def _(policyctx_world: World, item: str, first: int | None = None, last: int | None = None) -> None:
     """`read_offloaded` with the path in a placeholder."""
-    [fate] = policyctx_world.fates_of(item)
-    _, file = policyctx_world.saved(fate)
+    [(_, _, file)] = policyctx_world.saved_of(item)
     given: dict[str, Any] = {"path": file.path}
     if first is not None and last is not None:
         given |= {"offset": first, "limit": last - first + 1}
@@ -196,7 +198,6 @@ def _add_result(world: World, tool: str, given: object, text: str) -> None:
 )
 def _(policyctx_world: World, item: str, tool: str) -> None:
     """A call of the tool with the path in a placeholder, and what is there."""
-    [fate] = policyctx_world.fates_of(item)
-    _, file = policyctx_world.saved(fate)
+    [(_, _, file)] = policyctx_world.saved_of(item)
     text = policyctx_world.session.read(file.path)
     _add_result(policyctx_world, tool, {"path": file.path}, text)

@@ -174,8 +174,7 @@ def _(policyctx_world: World, name: str, item: str) -> None:
     """A text as it was, the texts of blocks, or by the policy their JSON; in an envelope, its
     `content`.
     """
-    for fate in policyctx_world.fates_of(item):
-        saved, _ = policyctx_world.saved(fate)
+    for _, saved, _ in policyctx_world.saved_of(item):
         _require_original(saved, _content(policyctx_world, name))
 
 
@@ -187,8 +186,7 @@ def _(policyctx_world: World, name: str, item: str) -> None:
 def _(policyctx_world: World, items: str) -> None:
     """The same, read back through the session as well."""
     world = policyctx_world
-    for fate in world.fates_of(items):
-        saved, file = world.saved(fate)
+    for _, saved, file in world.saved_of(items):
         _require_original(saved, Path(file.path).read_bytes().decode("utf-8", "surrogatepass"))
         _require_original(saved, world.session.read(file.path))
 
@@ -202,8 +200,7 @@ def _(policyctx_world: World, item: str, pattern: str) -> None:
     """Below the root folder, or with `{root}` the whole path. `*` is anything; `{session_id}` is
     the session's.
     """
-    for fate in policyctx_world.fates_of(item):
-        _, file = policyctx_world.saved(fate)
+    for fate, _, file in policyctx_world.saved_of(item):
         path = Path(file.path).as_posix() if "{root}" in pattern else file.relative_path
         wanted = filled(policyctx_world, pattern)
         if not like(wanted, path) or not Path(file.path).is_file():
@@ -355,8 +352,7 @@ def _is_listed(one: ContextItem, state: str, world: World, fate: Fate) -> bool:
 )
 def _(policyctx_world: World, items: str) -> None:
     """The original text, by the file's path and by the item's id, compressed or not."""
-    for fate in policyctx_world.fates_of(items):
-        saved, file = policyctx_world.saved(fate)
+    for fate, saved, file in policyctx_world.saved_of(items):
         key = saved.item.item_id
         is_own = sum(one.item.item_id == key for one in saved.turn.fates) == 1
         ids = [key] if is_own and saved.item.kind != "tool_call" else []
@@ -372,8 +368,7 @@ def _(policyctx_world: World, items: str) -> None:
 @then("{items:items} can be restored", 'the result "a" can be restored')
 def _(policyctx_world: World, items: str) -> None:
     """`ContextFileSystem.restore` returns the original block or message."""
-    for fate in policyctx_world.fates_of(items):
-        saved, file = policyctx_world.saved(fate)
+    for fate, saved, file in policyctx_world.saved_of(items):
         original = block_of(saved.turn.before[saved.item.message], saved.item)
         try:
             found = policyctx_world.store.restore(file.path)
@@ -390,8 +385,7 @@ def _(policyctx_world: World, items: str) -> None:
 def _(policyctx_world: World, items: str, what: str) -> None:
     """As in `policyctx store history`."""
     events = policyctx_world.store.history()
-    for fate in policyctx_world.fates_of(items):
-        _, file = policyctx_world.saved(fate)
+    for fate, _, file in policyctx_world.saved_of(items):
         found = [event.what for event in events if event.path == file.relative_path]
         if what not in found:
             raise OutcomeError(what, ", ".join(found) or "nothing", [fate])
