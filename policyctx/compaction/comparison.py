@@ -34,7 +34,8 @@ _ENDING = re.compile(
 )
 # A letter or a digit; a CJK character is a word of its own.
 _LETTER = r"[^\W\u1100-\uffef]"
-_NO_WORD_BEFORE = rf"(?<!{_LETTER})(?<!{_LETTER}\.)"
+_BEGINS = re.compile(rf"(?<!{_LETTER})(?<!{_LETTER}\.)")
+_ENDS = re.compile(rf"(?!{_LETTER})")
 _NUMBER = re.compile(r"(?<![a-z0-9_./-])\d(?:[\d.,:]*\d)?(?![a-z0-9_/-])")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])")
 _CLAUSE = re.compile(
@@ -282,8 +283,11 @@ class Said:
 
     def has(self, value: str) -> bool:
         """Return whether the text has a value to the letter, in any case and without Markdown."""
-        escaped = re.escape(plain(value))
-        return re.search(rf"{_NO_WORD_BEFORE}{escaped}(?!{_LETTER})", self._folded) is not None
+        wanted, text = plain(value), self._folded
+        at = text.find(wanted)
+        while at >= 0 and not (_BEGINS.match(text, at) and _ENDS.match(text, at + len(wanted))):
+            at = text.find(wanted, at + 1)
+        return at >= 0
 
     def says(self, text: str) -> bool:
         """Return whether it says all that a text orders, each in one sentence."""

@@ -282,10 +282,8 @@ class MessageBuilder:
     def answers(self, results: Sequence[ToolResult]) -> list[Message]:
         """Return the results: in one message of blocks, or each as its own."""
         if self.shape == "Anthropic":
-            blocks = [
-                building.tool_result(one.id, one.content, is_error=one.failed) for one in results
-            ]
-            return [{"role": "user", "content": blocks}]
+            made = (building.tool_result(r.id, r.content, is_error=r.failed) for r in results)
+            return [{"role": "user", "content": [*made]}]
         if self.has_items:
             return [
                 {"type": "function_call_output", "call_id": one.id, "output": one.content}

@@ -160,6 +160,5 @@ def _unknown(type_: str, wording: str, definitions: Definitions) -> tuple[str, s
     near = definitions.nearest(type_, wording)
     if not near:
         return told, "`policyctx test --steps` lists those that are known"
-    return told, "did you mean\n" + "\n".join(
-        f"  {kind.capitalize()} {step}" for kind, step in near
-    )
+    steps = (f"  {kind.capitalize()} {step}" for kind, step in near)
+    return told, "\n".join(["did you mean", *steps])

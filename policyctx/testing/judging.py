@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Annotated, Any, TypeAlias
@@ -129,9 +130,7 @@ class Covered:
         """Read the JSON of rule coverage, which is of one policy."""
         [policy] = report["policies"]
         rules = {
-            tuple(rule["path"]): tuple(
-                dict.fromkeys(s for ids in rule["sides"].values() for s in ids)
-            )
+            tuple(rule["path"]): tuple(dict.fromkeys(chain.from_iterable(rule["sides"].values())))
             for rule in policy["rules"]
         }
         return cls(tuple(policy["scenarios"]), rules)

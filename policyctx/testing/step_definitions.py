@@ -263,9 +263,8 @@ class Definitions:
                 share = shared / (sum(wanted.values()) or 1)
                 alike = SequenceMatcher(None, text.lower(), plain.lower()).ratio()
                 likeness = share + _LETTERS * alike - other
-                found[example] = max(
-                    found.get(example, (0.0, "")), (likeness, definition.type or type_)
-                )
+                known = found.get(example, (0.0, ""))
+                found[example] = max(known, (likeness, definition.type or type_))
         likely = sorted(found.items(), key=lambda step: -step[1][0])
         # Steps that are far less like it are of no use beside the first.
         least = max(_LIKE, likely[0][1][0] - _BEHIND) if likely else 0

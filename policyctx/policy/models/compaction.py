@@ -165,8 +165,8 @@ class Restore(Section):
     took it."""
 
     always: Annotated[Names, such(["AGENTS.md", "CLAUDE.md"])] = ()
-    """Files that come back first after every summary, such as instructions. They do not count for
-    `max_files`."""
+    """Files that come back first after every summary, such as instructions, whether or not a tool
+    read them. They do not count for `max_files`."""
     max_files: Count = 5
     """The newest N different files are the candidates."""
     max_tokens_per_file: Count = 5000

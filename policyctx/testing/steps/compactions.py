@@ -2,7 +2,6 @@
 
 import json
 import math
-from collections.abc import Sequence
 from itertools import pairwise
 from operator import attrgetter
 from pathlib import Path
@@ -20,6 +19,7 @@ from policyctx.testing.kinds import Amount, Size, amount
 from policyctx.testing.selecting import Returned
 from policyctx.testing.step_definitions import given, given_or_when, then, when
 from policyctx.testing.steps.files import bytes_of
+from policyctx.testing.tables import Table, pairs_in
 from policyctx.testing.world import World
 from policyctx.tokens.counter import counter_for
 from policyctx.turns.compacting import Compacted
@@ -280,14 +280,14 @@ def _(policyctx_world: World, names: tuple[str, ...] = ()) -> None:
     "the compaction reports",
     "the compaction reports\n| compacted_message_count | 4 |\n| restored_file_count | 1 |",
 )
-def _(policyctx_world: World, datatable: Sequence[Sequence[object]]) -> None:
+def _(policyctx_world: World, datatable: Table) -> None:
     """Values of `CompactStats`, each after its name, or a bound such as `over 100`. Where no
     compaction was made, all are 0 but those of `summary`, such as `summary.attempts`.
     """
     outcome = policyctx_world.outcome
     made = outcome if isinstance(outcome, Returned) else outcome.compaction
     stats = CompactStats(summary=outcome.summary_usage) if made is None else made.stats
-    for name, expected in ((str(row[0]), str(row[1])) for row in datatable):
+    for name, expected in pairs_in(datatable):
         try:
             found = attrgetter(name)(stats)
         except AttributeError:

@@ -56,11 +56,8 @@ def _(
 
 
 def _is_because(fate: Fate, reason: str) -> bool:
-    if fate.decision is None:
-        return False
-    return reason in (fate.code, str(fate.decision.reason)) or (
-        reason in fate.decision.reason.sentence
-    )
+    why = None if fate.decision is None else fate.decision.reason
+    return why is not None and (reason in (why.code, str(why)) or reason in why.sentence)
 
 
 def _is_rendered(world: World, fate: Fate) -> bool:
