@@ -340,8 +340,8 @@ class Memory:
     ) -> None:
         """Remember the list of a turn, as it was given and as it is returned."""
         self.known = known
-        lists = (given,) if output is given else (given, output)
-        self.lists = tuple((one, len(one)) for one in lists)
+        came, went = (given, len(given)), (output, len(output))
+        self.lists = (came,) if output is given else (came, went)
         known.output = None if output is given else output
 
     def list_records(self, known: KnownList) -> Iterator[dict[str, Any]]:
