@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
 import pytest
 from pytest_bdd.compat import get_fixture_names, getfixturedefs
@@ -90,6 +90,7 @@ def _pattern(template: str) -> str:
 
 
 StepType: TypeAlias = Literal["given", "when", "then"]
+TYPES: tuple[StepType, ...] = get_args(StepType)
 Function = TypeVar("Function", bound=Callable[..., object])
 
 
@@ -233,8 +234,7 @@ class Definitions:
 
     def other_types(self, text: str) -> list[str]:
         """Return the kinds of step that have this wording."""
-        types = ("given", "when", "then")
-        return [type_ for type_ in types if self.matching(type_, text)]
+        return [type_ for type_ in TYPES if self.matching(type_, text)]
 
     def is_known(self, text: str) -> bool:
         """Is there any step with this wording."""
@@ -263,9 +263,8 @@ class Definitions:
                 share = shared / (sum(wanted.values()) or 1)
                 alike = SequenceMatcher(None, text.lower(), plain.lower()).ratio()
                 likeness = share + _LETTERS * alike - other
-                found[example] = max(
-                    found.get(example, (0.0, "")), (likeness, definition.type or type_)
-                )
+                known = found.get(example, (0.0, ""))
+                found[example] = max(known, (likeness, definition.type or type_))
         likely = sorted(found.items(), key=lambda step: -step[1][0])
         # Steps that are far less like it are of no use beside the first.
         least = max(_LIKE, likely[0][1][0] - _BEHIND) if likely else 0

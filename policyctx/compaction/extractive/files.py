@@ -218,6 +218,14 @@ _FIELD = re.compile(r'"(\w+)": ?"([^"]*)"')
 # A line that is more than a comment, a title or a bracket.
 _WORD, _LONGEST_LINE = re.compile(r"\s*[^\W\d]"), 100
 _SUFFIX = re.compile(r"\w\.\w+$")
+# Programs that show a file or what another one found, and how they and the fields of a tool name
+# the lines of a file.
+PRINTS = re.compile(
+    r"(?:cat|head|tail|less|nl|bat|sed -n|cd|pwd|echo|printf|wc|sort|uniq|xargs)(?![\w-])"
+)
+_SED_LINES = re.compile(r"\b(\d+),(\d+)p\b")
+_IS_COUNT = re.compile(r"limit|count|length|num", re.IGNORECASE)
+_MOST_RANGES = 6
 _MOVES = re.compile(r"\(?(?:cd|pushd)\s+(?:([\w~./@+-]*[\w~./])/?\s*$)?")
 _IS_PATH = re.compile(r"(?=.*\w)[\w~.@+-]*[/.][\w~./@+-]*")
 
@@ -237,12 +245,18 @@ class FileState(NamedTuple):
     change: Call | None = None
     """The call that changed it last."""
     line: str = ""
-    """Of an earlier summary, the first line that was new then."""
+    """Of an earlier summary, the first line that was new then; of a file that was only read, the
+    numbers of the lines, empty for all."""
 
     @property
     def is_changed(self) -> bool:
         """Whether it is changed or gone, and not a file of a folder for scratch."""
         return self.state not in {"read", "named"} and not SCRATCH.search(self.path)
+
+    @property
+    def is_new(self) -> bool:
+        """Whether it has contents that a call put there."""
+        return self.is_changed and self.state != "deleted"
 
     @property
     def name(self) -> str:
@@ -262,6 +276,11 @@ class FileState(NamedTuple):
 
     def then(self, after: FileState) -> FileState:
         """Return the file after it was used again."""
+        if self.state == after.state == "read":
+            lines = dict.fromkeys((*self.line.split(","), *after.line.split(",")))
+            return after._replace(
+                path=self.path, line="" if "" in lines else ",".join([*lines][-_MOST_RANGES:])
+            )
         is_gone = self.state in {"named", "deleted"}
         if after.state in {"read", "named"} and not is_gone:
             return self
@@ -300,7 +319,8 @@ def files_of(
                     del files[one]
             if verb == "restored":
                 continue
-            new = FileState(path, verb, call.message, change=call)
+            lines = _lines_read(call, path) if verb == "read" else ""
+            new = FileState(path, verb, call.message, change=call, line=lines)
             # Taken out and put in again, since the last used comes last.
             before = files.pop(path, None)
             files[path] = new if before is None else before.at(committed).then(new)
@@ -318,7 +338,8 @@ def listed(files: Sequence[FileState]) -> Sequence[FileState]:
     left = [one for one in files if one.state != "deleted" and not SCRATCH.search(one.path)]
     new = [file for file in left if file.is_changed and not file.is_committed]
     old = [file for file in left if file.is_committed] or [*left] * (not new)
-    paths = [file.path for file in old[:_MOST_LISTED]] + ["…"] * (len(old) > _MOST_LISTED)
+    shown = ((one.path, one.line * (one.state == "read")) for one in old[:_MOST_LISTED])
+    paths = [":".join(filter(None, one)) for one in shown] + ["…"] * (len(old) > _MOST_LISTED)
     return [*new[:_MOST_LISTED], *(one._replace(path=", ".join(paths)) for one in old[:1])]
 
 
@@ -367,6 +388,32 @@ def _uses(call: Call, reads_file: Mapping[str, PathFields]) -> Iterator[tuple[st
     elif call.command is not None:
         given = call.fields.get("workdir")
         yield from _uses_in(call.command, f"{given}/" if isinstance(given, str) else "")
+
+
+def shown_files(call: Call, reads_file: Mapping[str, PathFields]) -> set[str]:
+    """Return the files of a call that only shows files, which can be read again."""
+    uses = [*_uses(call, reads_file)]
+    is_shown = all(map(PRINTS.match, command_parts(call.command or "")))
+    is_shown = is_shown and all(verb == "read" for _, verb in uses)
+    return {path for path, _ in uses} if is_shown else set()
+
+
+def _lines_read(call: Call, path: str) -> str:
+    """Return the lines of a file that a call shows, as `680-759`; empty if it names none."""
+    name = path.rpartition("/")[2]
+    parts = (part for _, _, part in parts_in(call.command or "") if name in part)
+    if call.command is not None:
+        found = (one for part in parts for one in _SED_LINES.findall(part))
+        return ",".join(f"{first}-{last}" for first, last in found)
+    numbers = {key: one for key, one in call.fields.items() if type(one) is int}
+    numbers |= {
+        str(i): one for field in call.fields.values() if isinstance(field, list)
+        for i, one in enumerate(field) if type(one) is int
+    }  # fmt: skip
+    first = next((one for key, one in numbers.items() if not _IS_COUNT.search(key)), 1)
+    last = next((first + one - 1 for key, one in numbers.items() if _IS_COUNT.search(key)), 0)
+    last = last or (list(numbers.values())[1] if len(numbers) > 1 else 0)
+    return f"{first}-{last or ''}" if numbers else ""
 
 
 def _new_line(call: Call, path: str) -> str:

@@ -18,6 +18,7 @@ short sentences stand in for it; an attachment without a text, such as a reminde
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import takewhile
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
@@ -64,9 +65,8 @@ def as_text(record: Record) -> str:
     """
     attachment = mapping(record.get("attachment"))
     kind = word(attachment.get("type"))
-    if kind not in _TEXTS or (
-        kind == "hook_success" and attachment.get("hookEvent") not in _SHOWN_HOOKS
-    ):
+    is_hidden = kind == "hook_success" and attachment.get("hookEvent") not in _SHOWN_HOOKS
+    if kind not in _TEXTS or is_hidden:
         return ""
     before, places = _TEXTS[kind]
     found = [text for place in places for text in _at(attachment, place.split(".")) if text]
@@ -103,31 +103,28 @@ _TOKENIZER = DEFAULT_TOKENIZER
 _LEAST_SCALE, _MOST_SCALE = 0.5, 4.0
 
 
+@dataclass(slots=True, eq=False)
 class _Node:
     """A message, and the one that it follows; those of a session form a tree."""
 
-    __slots__ = (
-        "after", "bill", "call", "is_said", "message", "parent", "reply_id", "results", "turn",
-    )  # fmt: skip
+    message: Message
+    parent: _Node | None
+    after: str
+    """The uuid of the message record that it hangs on."""
+    is_said: bool
+    """Whether the user or the model said it, and not the program."""
+    reply_id: str = ""
+    turn: _Node = field(init=False)
+    """The first of the replies that follow one another without anything between them."""
+    results: _Node | None = None
+    """The message with the results of the calls of the turn that begins here."""
+    call: int | None = None
+    """The number of the model call that it is the reply to."""
+    bill: int = 0
+    """The tokens that were billed for the prompt of that call; 0 where nobody knows."""
 
-    def __init__(
-        self, message: Message, parent: _Node | None, after: str, *, is_said: bool
-    ) -> None:
-        self.message = message
-        self.parent = parent
-        self.after = after
-        """The uuid of the message record that it hangs on."""
-        self.is_said = is_said
-        """Whether the user or the model said it, and not the program."""
-        self.reply_id = ""
+    def __post_init__(self) -> None:
         self.turn = self
-        """The first of the replies that follow one another without anything between them."""
-        self.results: _Node | None = None
-        """The message with the results of the calls of the turn that begins here."""
-        self.call: int | None = None
-        """The number of the model call that it is the reply to."""
-        self.bill = 0
-        """The tokens that were billed for the prompt of that call; 0 where nobody knows."""
 
     @property
     def is_reply(self) -> bool:
@@ -214,7 +211,7 @@ class ClaudeAgent:
         self._kept = []
         for old in {id(one): one for one in found}.values():
             if old is not None and node is self._tip:
-                node = self._tip = _Node(old.message, node, old.after, is_said=old.is_said)
+                node = self._tip = _Node(old.message, node, old.after, old.is_said)
                 self._learn_calls(node, node.message)
                 self.builder.add(node.message)
         return node
@@ -379,9 +376,7 @@ def _node(record: Record, message: Message, link: _Link, *, is_answer: bool) -> 
     shown: Message = {"role": _role(record), "content": own}
     if (author := _author(record)) and not is_answer:
         shown = Authored(shown, author)
-    node = _Node(shown, parent, link.uuid, is_said=is_said)
-    node.reply_id = _reply_id(record)
-    return node
+    return _Node(shown, parent, link.uuid, is_said, _reply_id(record))
 
 
 def _author(record: Record) -> Author | Literal[""]:

@@ -140,10 +140,9 @@ def _message(response: Record) -> Message | None:
     said = mapping(choices[0].get("message")) if choices else {}
     if not said:
         return None
-    message: Record = {"role": "assistant", "content": said.get("content")}
-    if calls := objects(said.get("tool_calls")):
-        message["tool_calls"] = calls
-    return message
+    calls = objects(said.get("tool_calls"))
+    message = {"role": "assistant", "content": said.get("content")}
+    return message | ({"tool_calls": calls} if calls else {})
 
 
 def _rebuilt(event: Record, args: Record, origin: Record) -> Message:
@@ -348,9 +347,8 @@ class _BareEvents:
 
     def begin(self, instruction: str, history: list[Record]) -> None:
         """Add the instruction, unless the history begins with it."""
-        spoken = (
-            word(_args(one).get("content")) for one in history if one.get("action") == "message"
-        )
+        messages = (one for one in history if one.get("action") == "message")
+        spoken = (word(_args(one).get("content")) for one in messages)
         if instruction and next(spoken, None) != instruction:
             self._builder.add({"role": "user", "content": instruction})
             self._is_users_turn = False
@@ -445,8 +443,7 @@ def recordings(source: Source) -> Iterator[Recording]:
             source.pass_over("instance without a conversation", record)
         else:
             yield builder.recording(names.of(_instance(record)), FORMAT)
-    if not alone.is_empty:
-        yield alone.recording(source.name, FORMAT)
+    yield from alone.found(source.name, FORMAT)
 
 
 def _is_resolved(fields: Record) -> bool:

@@ -77,29 +77,10 @@ def glances(reader: Reader, source: Source) -> Iterator[Recording]:
 
 # In the order in which they are asked; what is nothing but messages comes last.
 _SHIPPED: tuple[Reader, ...] = (
-    claude_code,
-    claude_stream,
-    cline,
-    cline_cli,
-    codex,
-    pi,
-    gemini,
-    gemini_stream,
-    copilot,
-    copilot_chat,
-    opencode,
-    qwen,
-    atif,
-    otel,
-    swe_agent,
-    mini_swe,
-    openhands,
-    tau2,
-    tau_bench,
-    inspect_log,
-    request_log,
-    chat,
-)
+    claude_code, claude_stream, cline, cline_cli, codex, pi, gemini, gemini_stream, copilot,
+    copilot_chat, opencode, qwen, atif, otel, swe_agent, mini_swe, openhands, tau2, tau_bench,
+    inspect_log, request_log, chat,
+)  # fmt: skip
 
 LISTS = frozenset({chat.FORMAT, request_log.FORMAT})
 """Formats of which a document may be one request by itself."""
@@ -117,9 +98,7 @@ def _registered() -> Iterator[Reader]:
             reader = point.load()
         except Exception as error:
             raise ReaderError(point.name, f"cannot be loaded: {error}") from error
-        missing = [
-            name for name in ("FORMAT", "recognises", "recordings") if not hasattr(reader, name)
-        ]
-        if missing:
+        names = ("FORMAT", "recognises", "recordings")
+        if missing := [name for name in names if not hasattr(reader, name)]:
             raise ReaderError(point.name, f"lacks {' and '.join(missing)}")
         yield reader

@@ -1,7 +1,6 @@
 """When something happens: results arrive, a model is called, time passes."""
 
 import json
-from collections.abc import Sequence
 from typing import Any
 
 from policyctx.definitions.names import READ_TOOL, SEARCH_TOOL
@@ -10,7 +9,7 @@ from policyctx.testing.contents import ToolResult, pieces
 from policyctx.testing.failures import WordingError
 from policyctx.testing.functions import call
 from policyctx.testing.step_definitions import when
-from policyctx.testing.tables import results_of
+from policyctx.testing.tables import Table, pairs_in, results_of
 from policyctx.testing.world import World
 
 
@@ -85,7 +84,7 @@ def _(policyctx_world: World, phrase: str, tool: str | None = None) -> None:
 )
 def _(
     policyctx_world: World,
-    datatable: Sequence[Sequence[object]] | None = None,
+    datatable: Table | None = None,
     docstring: str | None = None,
 ) -> None:
     """The results of one assistant message: rows of a table, or a message (or a list of them) as
@@ -120,15 +119,13 @@ def _(policyctx_world: World, turns: int, phrase: str | None = None) -> None:
     "the function compact_messages is called with\n| threshold | 1 |\n| max_restore_files | 2 |",
     "the function offload_tool_result_async is called with\n| writer | asynchronous |",
 )
-def _(
-    policyctx_world: World, name: str, datatable: Sequence[Sequence[object]] | None = None
-) -> None:
+def _(policyctx_world: World, name: str, datatable: Table = ()) -> None:
     """A public function gets the context, or its newest message, the root folder, the session, the
     working directory and the scenario's summarizer. A table gives arguments as YAML. A `writer` is
     `synchronous`, `asynchronous` or `raising`; a `file_reader` is `raising`, `lost`, which raises
     before it reads, or reads `half a character`. What is raised says "the archive is sealed".
     """
-    call(name, {str(row[0]): str(row[1]) for row in datatable or ()}, policyctx_world)
+    call(name, dict(pairs_in(datatable)), policyctx_world)
 
 
 @when("{duration:duration} pass(es)", "30 days pass", "1 hour passes")

@@ -4,7 +4,6 @@ import json
 import os
 import re
 import time
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,15 +17,12 @@ from policyctx.testing.failures import OutcomeError
 from policyctx.testing.kinds import BOUND, Amount, amount
 from policyctx.testing.selecting import Fate
 from policyctx.testing.step_definitions import filled, like, then, when
+from policyctx.testing.tables import Table, pairs_in
 from policyctx.testing.world import World
 from policyctx.turns.result import ContextItem
 
 
-@then(
-    "{amount:amount} file(s) (is|are) written",
-    "2 files are written",
-    "no file is written",
-)
+@then("{amount:amount} file(s) (is|are) written", "2 files are written", "no file is written")
 def _(policyctx_world: World, amount: Amount) -> None:
     """How many files the scenario's events have saved below the root folder, the store's own apart;
     with `no`, nothing is saved at all.
@@ -78,10 +74,7 @@ def _(policyctx_world: World, names: tuple[str, ...], only: str = "", by: str = 
         raise OutcomeError(", ".join(names), ", ".join(sorted(written)) or "no file")
 
 
-@then(
-    "the file(s) {names:names} (is|are) gone",
-    'the file "tool_result/Bash/a.md" is gone',
-)
+@then("the file(s) {names:names} (is|are) gone", 'the file "tool_result/Bash/a.md" is gone')
 def _(policyctx_world: World, names: tuple[str, ...]) -> None:
     """They are not below the root folder, though the scenario's events saved them."""
     saved = policyctx_world.seen_files | {
@@ -149,12 +142,12 @@ def _(
     'the file "tool_result/Bash/a.json" is JSON with\n| item_type | tool_result |\n'
     "| metadata.tool_name | Bash |\n| offloaded_at | over 1,700,000,000 |",
 )
-def _(policyctx_world: World, name: str, datatable: Sequence[Sequence[object]]) -> None:
+def _(policyctx_world: World, name: str, datatable: Table) -> None:
     """Each value after its key; a dot leads into a map. `*` is anything that is there. A bound such
     as `over 100` holds for a number alone, `a whole number` for one without a fraction.
     """
     document = json.loads(_content(policyctx_world, name))
-    for key, expected in ((str(row[0]), str(row[1])) for row in datatable):
+    for key, expected in pairs_in(datatable):
         found: Any = document
         for part in key.split("."):
             if not isinstance(found, dict) or part not in found:

@@ -38,11 +38,7 @@ def _(policyctx_world: World, amount: Amount) -> None:
             raise OutcomeError(f"{amount} items", f"{found:,}", policyctx_world.fates)
 
 
-@then(
-    "{amount:amount} warning(s) (is|are) given",
-    "1 warning is given",
-    "no warning is given",
-)
+@then("{amount:amount} warning(s) (is|are) given", "1 warning is given", "no warning is given")
 def _(policyctx_world: World, amount: Amount) -> None:
     """In `Result.warnings`."""
     warnings = policyctx_world.outcome.warnings
