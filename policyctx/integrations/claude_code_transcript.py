@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from policyctx.compaction.assembly import History
 from policyctx.compaction.points import HistoryPoint, PointKind, points_of
 from policyctx.definitions.items import Message, author_of, written_by
-from policyctx.replay.readers.claude_code import as_text, is_of_user
+from policyctx.replay.readers.claude_attachments import as_text, is_of_user
 from policyctx.replay.readers.values import mapping, objects, texts, word
 
 # Characters that are kept of each end of a result.

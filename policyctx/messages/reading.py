@@ -313,7 +313,7 @@ class Reading:
             )  # fmt: skip
             items.append(item)
             if kind == "tool_call" or (kind == UNKNOWN and not number and item.is_call):
-                self._open(item, position)
+                self._open(item, key_of(call_id, tool, role, path), position)
             elif kind == UNKNOWN and not number and item.is_answer:
                 self._answered_by(call_id, position)
         return asks
@@ -333,8 +333,7 @@ class Reading:
             self._newest_reply = range(start, positions.stop)
             self._is_newest = True
 
-    def _open(self, call: Item, position: int) -> None:
-        key = call_key(call)
+    def _open(self, call: Item, key: object, position: int) -> None:
         if key is None:
             return
         if call.other_id is not None:

@@ -176,13 +176,15 @@ def _broken(stretch: _Stretch) -> Iterator[str]:
 
 def _parted_thinking(stretch: _Stretch) -> Iterator[str]:
     """Yield a sentence where a split reply lacks its thinking, or thinking what it led to."""
-    was_reply = was_thinking = False
+    was_reply = was_thinking = is_led = False
     for place, each in enumerate(stretch.seen):
         is_reply = each.is_of_split_reply(was_reply)
-        is_border = place == 0 and not stretch.begins_list
-        needs_thinking = not (each.is_thinking or each.is_text_of_client)
-        if is_reply and not was_reply and needs_thinking and not is_border:
-            yield "a reply begins without the reasoning that led to it"
+        if not was_reply:
+            is_led = place == 0 and not stretch.begins_list  # by what is before the stretch
+        if is_reply and not is_led and not each.is_text_of_client:
+            if not each.is_thinking:
+                yield "a reply begins without the reasoning that led to it"
+            is_led = True
         if was_thinking and not is_reply:
             yield "reasoning is not followed by what it led to"
         was_reply, was_thinking = is_reply, is_reply and each.is_thinking

@@ -139,7 +139,8 @@ class Recency:
             self._groups[key] = group
         counts_tokens = group.shape in {"tokens", "max_tokens"}
         tokens = self._in.own_tokens(position) if counts_tokens else 0
-        group.add(position, item, tokens, self._replies(item))
+        replies = self._replies(item) if group.shape == "replies" else 0
+        group.add(position, item, tokens, replies)
         self._group_of[position] = group
         if item.call_message is not None:
             self._batches[item.call_message][group].append(position)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,6 +22,7 @@ from policyctx.store.backend import (
     Root,
     StoreUrl,
     absolute_root,
+    failing_as,
     store_root,
 )
 from policyctx.store.collector import (
@@ -572,25 +572,3 @@ def reading_at(root: Root) -> Iterator[Backend]:
         return
     with LocalBackend(root) as backend:
         yield backend
-
-
-@contextmanager
-def failing_as(verb: str, root: Root, path: str = "") -> Iterator[None]:
-    """Raise `StoreError` instead of `OSError` and `ValueError`: what cannot be `verb`, and why."""
-    try:
-        yield
-    except (OSError, ValueError, RecursionError) as error:
-        where = str(getattr(error, "filename", None) or path or root)
-        if getattr(error, "errno", None) == errno.ELOOP:
-            raise StoreError(_about_link(where, str(root)), path=where) from error
-        reason = getattr(error, "strerror", None) or error
-        raise StoreError(f"{where} cannot be {verb}: {reason}", path=where) from error
-
-
-def _about_link(path: str, root: str) -> str:
-    target, inside = (os.path.realpath(one) for one in (path, root))
-    if os.path.islink(target):  # noqa: PTH114 - a path of text
-        return f"{path} is a link that leads back to itself"
-    if Path(target).is_relative_to(inside):
-        return f"{path} is a link, and a store follows none"
-    return f"{path} is a link and leads out of {root}"

@@ -18,10 +18,10 @@ from policyctx.paths import safe_part
 from policyctx.policy.models.steps import Store
 from policyctx.policy.values import TemplateError, parsed_template
 from policyctx.store import journal
-from policyctx.store.backend import Backend, absolute_root, store_root
+from policyctx.store.backend import Backend, absolute_root, failing_as, store_root
 from policyctx.store.content import STATE_FOLDER, URL_FILE
 from policyctx.store.files import Format
-from policyctx.store.filesystem import TIMEOUT_S, ContextFileSystem, failing_as, reading_at
+from policyctx.store.filesystem import TIMEOUT_S, ContextFileSystem, reading_at
 from policyctx.store.local.backend import LocalBackend
 
 SESSION_FIELD = "{session_id}"

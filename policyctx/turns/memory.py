@@ -10,7 +10,7 @@ import hashlib
 import json
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, NamedTuple, TypeVar
@@ -24,6 +24,7 @@ from policyctx.messages.shapes.shape import call_keys
 from policyctx.patterns import Original
 from policyctx.planning.anchors import Breakpoints
 from policyctx.planning.conversation import Arrived, Conversation
+from policyctx.planning.decisions import Decision
 from policyctx.planning.facts import Added, Attempt, Facts
 from policyctx.planning.ledger import (
     MARK,
@@ -43,7 +44,7 @@ from policyctx.turns.money import Meter, Spent
 from policyctx.turns.replacement import Replacement
 from policyctx.turns.replacements import Replacements
 from policyctx.turns.request import Request
-from policyctx.turns.seen import SeenList, Sums
+from policyctx.turns.seen import NO_CHANGES, SeenList, Sums, last_seen
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,7 +275,7 @@ class Memory:
     has_begun: bool = False
     """Whether the store has records: a model was sent what precedes the newest reply of a list."""
     seen: SeenList | None = None
-    """The list of the last turn of the earlier session, from its record."""
+    """What was recorded last of a list, also by the earlier session."""
     sums: Sums | None = None
     """What records the known list."""
     placing: Placing | None = None
@@ -321,7 +322,7 @@ class Memory:
             correction=correction_of(learnt[-1]) if learnt else Correction(),
             write_ttl=learnt[-1].get("write_ttl") if learnt else None,
             tallied=tallied_of(learnt[-1]["totals"]) if with_totals else Tallied(),
-            seen=SeenList.of(of_kind["list"][-1]) if of_kind["list"] else None,
+            seen=last_seen(readable, ledger),
             unreadable=tuple((skipped - Counter(settled)).elements()),
         )
 
@@ -340,16 +341,36 @@ class Memory:
     ) -> None:
         """Remember the list of a turn, as it was given and as it is returned."""
         self.known = known
-        lists = (given,) if output is given else (given, output)
-        self.lists = tuple((one, len(one)) for one in lists)
+        came, went = (given, len(given)), (output, len(output))
+        self.lists = (came,) if output is given else (came, went)
         known.output = None if output is given else output
 
-    def list_records(self, known: KnownList) -> Iterator[dict[str, Any]]:
-        """Yield the record of the list, if it would tell equal items apart and is a new one."""
-        if self.ledger.drops_alike:
-            if self.sums is None or self.sums.known is not known:
-                self.sums = Sums(known, self.sums)
-            yield from self.sums.record()
+    def list_records(
+        self,
+        known: KnownList,
+        decisions: Sequence[Decision] = (),
+        changes: Mapping[int, Message | None] = NO_CHANGES,
+        entries: Sequence[LedgerEntry] = (),
+    ) -> list[dict[str, Any]]:
+        """Return the record of the list, if it would tell equal items apart and is a new one.
+
+        It is the list that decisions will leave, see `Sums.seen`.
+        """
+        if not self.ledger.has_drops_alike(entries):
+            return []
+        if self.sums is None or self.sums.known is not known:
+            self.sums = Sums(known, self.sums)
+        seen = self.sums.seen(decisions, changes, entries)
+        self.seen = seen or self.seen
+        return [seen.record()] if seen else []
+
+    def list_records_after(self, decisions: Sequence[Decision]) -> list[dict[str, Any]]:
+        """Return the last record of the list for the drops after decisions on what arrives."""
+        new = sum(decision.action.leaves_nothing for decision in decisions)
+        if self.seen is None or not new:
+            return []
+        self.seen = self.seen._replace(drops=len(self.ledger.drops) + new)
+        return [self.seen.record()]
 
     def call_of(self, message: Message, shapes: Shapes) -> Message | None:
         """Return the message with the call that a result answers, None if it is not known."""

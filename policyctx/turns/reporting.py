@@ -451,8 +451,8 @@ def _over_window(
         )
     if most < tokens - window and _keeping_rule(largest, most, conversation) is not None:
         return (
-            f"{size}; {len(left):,} items stay, none with more than {most:,} tokens: only a"
-            " compaction takes so many small ones"
+            f"{size}; {len(left):,} items stay, none with more than {most:,} tokens: a drop or a"
+            " compaction takes many small ones"
         )
     name = " ".join(filter(None, (largest.type, largest.item_id, largest.tool)))
     return (

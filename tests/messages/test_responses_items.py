@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
+
 from policyctx.definitions.items import Message
 from policyctx.messages.reading import Reading
 from policyctx.messages.validity import new_problems
@@ -78,6 +80,26 @@ def test_a_text_that_a_client_wrote_needs_no_reasoning() -> None:
 def test_a_text_of_the_provider_needs_its_reasoning() -> None:
     said = NOTED | {"id": "msg_1"}
     assert new_problems([GO, reasoning("1"), said, GO], [GO, said, GO]) == [
+        "a reply begins without the reasoning that led to it"
+    ]
+
+
+@pytest.mark.parametrize(
+    "behind",
+    [
+        [call("a"), output("a")],
+        [{"type": "web_search_call", "id": "ws_1", "status": "completed"}],
+        [EASY, call("a"), output("a")],
+    ],
+)
+def test_a_text_of_a_client_may_leave_a_reply_without_reasoning(behind: list[Message]) -> None:
+    """Before, the next item of the reply then seemed to have lost its reasoning."""
+    assert new_problems([GO, NOTED, *behind, GO], [GO, *behind, GO]) == []
+
+
+def test_behind_a_text_of_a_client_an_item_needs_the_reasoning_that_led_to_it() -> None:
+    messages = [GO, NOTED, reasoning("1"), call("a"), output("a"), GO]
+    assert new_problems(messages, messages[:2] + messages[3:]) == [
         "a reply begins without the reasoning that led to it"
     ]
 

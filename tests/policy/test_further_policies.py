@@ -22,6 +22,7 @@ from policyctx.policy.sources import (
 )
 from tests.cli.running import policyctx
 from tests.conversations import session_of
+from tests.peers.options import on_the_page
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "coming-from.md").read_text(encoding="utf-8")
@@ -50,6 +51,11 @@ def test_each_is_a_policy_without_mistakes(name: str) -> None:
 def test_the_page_links_each() -> None:
     linked = re.findall(r"^\[`(.+)`\]\(\.\./policies/\1\.yaml\), ", PAGE, re.MULTILINE)
     assert sorted(linked) == sorted(further_names())
+
+
+@pytest.mark.parametrize("name", further_names())
+def test_the_page_has_the_equal_calls_of_three_settings_or_more(name: str) -> None:
+    assert len(on_the_page(name.removeprefix("peers/"))) >= 3
 
 
 def test_another_policy_extends_one() -> None:

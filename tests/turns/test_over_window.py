@@ -380,8 +380,26 @@ def test_a_list_of_many_small_items_is_not_blamed_on_one_of_them(tmp_path: Path)
         for one in (user(f"question {i}"), {"role": "assistant", "content": f"reply {i}"})
     ]
     (warning,) = session(tmp_path, policy(text)).apply([*messages, user()] * 3).warnings
-    assert "only a compaction takes so many small ones" in warning
+    assert "a drop or a compaction takes many small ones" in warning
     assert "min_chars" not in warning
+
+
+def test_a_drop_takes_many_small_results(tmp_path: Path) -> None:
+    """As the warning says; before, it said that only a compaction takes them."""
+    text = """\
+    model: {{tokenizer: approximate, context_window: 2000}}
+    items: {{tool_result: {{offload: true}}}}
+    min_tokens: 200
+    steps: [{{name: one, do: {action}, select: {{types: [tool_result], keep_recent: 0}}}}]
+    """
+    ids = [f"c{i}" for i in range(100)]
+    messages = [user(), calls(*[(one, "Bash") for one in ids])]
+    messages.append(results(*[(one, LARGE[:400]) for one in ids]))
+    (warning,) = session(tmp_path, policy(text.format(action="offload"))).apply(messages).warnings
+    assert "a drop or a compaction takes many small ones" in warning
+    result = session(tmp_path / "b", policy(text.format(action="drop"))).apply(messages)
+    assert result.warnings == ()
+    assert result.plan.tokens_after < 2000
 
 
 def test_a_plan_gives_the_same_warning(tmp_path: Path) -> None:

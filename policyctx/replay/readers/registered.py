@@ -77,10 +77,29 @@ def glances(reader: Reader, source: Source) -> Iterator[Recording]:
 
 # In the order in which they are asked; what is nothing but messages comes last.
 _SHIPPED: tuple[Reader, ...] = (
-    claude_code, claude_stream, cline, cline_cli, codex, pi, gemini, gemini_stream, copilot,
-    copilot_chat, opencode, qwen, atif, otel, swe_agent, mini_swe, openhands, tau2, tau_bench,
-    inspect_log, request_log, chat,
-)  # fmt: skip
+    claude_code,
+    claude_stream,
+    cline,
+    cline_cli,
+    codex,
+    pi,
+    gemini,
+    gemini_stream,
+    copilot,
+    copilot_chat,
+    opencode,
+    qwen,
+    atif,
+    otel,
+    swe_agent,
+    mini_swe,
+    openhands,
+    tau2,
+    tau_bench,
+    inspect_log,
+    request_log,
+    chat,
+)
 
 LISTS = frozenset({chat.FORMAT, request_log.FORMAT})
 """Formats of which a document may be one request by itself."""
