@@ -198,8 +198,6 @@ class Calls:
         result = yield from self._carried_out(planned, known, memory, beside)
         written = beside if result.plan.new else []
         known, result = yield from self._done(result, known, messages, memory, request)
-        placed = placing if isinstance(placing, Breakpoints) else Breakpoints()
-        result = replace(result, breakpoints=placed)
         if isinstance(placing, Placing):
             placing = memory.placing = (
                 placing if placing.known is known else Placing(known, placing)
@@ -208,6 +206,8 @@ class Calls:
             if self._knowledge.keeps_state and not memory.has_begun:
                 memory.has_begun = True
                 yield from note({"record": "sent"})
+        elif placing.why_none:
+            result = replace(result, breakpoints=placing)
         warnings = (*warnings, *self._notices.fullness(known, result.plan))
         warnings = (*warnings, *self._notices.in_vain(result.plan))
         warnings = (*warnings, *self._notices.lone_answers(known, memory))
@@ -222,9 +222,8 @@ class Calls:
         memory.send(known.conversation, facts)
         if self._knowledge.keeps_state and memory.has_decided:
             # A session that has decided nothing leaves nothing on the disk.
-            notes = [memory.usage_record()] if is_settled else []
-            if notes == written:
-                notes = []
+            usage = [memory.usage_record()] if is_settled else []
+            notes = [] if usage == written else usage
             if self._policy.asks_for_time:
                 notes.append(memory.call_record())
             notes += memory.list_records(known)
