@@ -117,8 +117,8 @@ class Grid:
 
     def __rich_console__(self, out: Console, options: ConsoleOptions) -> RenderResult:
         unwrapped, width = self._unwrapped()
-        has_breaks = any("\n" in cell or "\t" in cell for row in self._rows for cell in row)
-        if has_breaks or options.ascii_only or self.width > max(options.max_width, width or 0):
+        has_tabs = any("\t" in cell for row in self._rows for cell in row)
+        if has_tabs or options.ascii_only or self.width > max(options.max_width, width or 0):
             yield self.wrapped(unwrapped, width)
         else:
             yield from self._lines(out)
@@ -186,10 +186,10 @@ def print_wrapped(out: Console, text: str, indent: str = "") -> None:
     Where the console wraps no sentence, it is one line.
     """
     if out.soft_wrap:
-        out.print(text)
+        out.print(in_one_line(text))
         return
     wrapped = textwrap.wrap(
-        visible(text),
+        in_one_line(text),
         max(out.width, _FEW_COLUMNS),
         subsequent_indent=indent,
         break_long_words=False,
@@ -208,8 +208,13 @@ def shortened(text: str, most: int) -> str:
     return f"{text[: most - 1 - end]}…{text[len(text) - end :]}"
 
 
+def in_one_line(text: str) -> str:
+    """Return text for people, with an escape for each line end too: names may be a model's own."""
+    return visible(text).replace("\n", "\\n")
+
+
 def _cell(value: object) -> str:
-    return f"{value:,}" if isinstance(value, int) else visible(str(value))
+    return f"{value:,}" if isinstance(value, int) else in_one_line(str(value))
 
 
 def json_text(value: object, *, indent: int | None = 2) -> str:
