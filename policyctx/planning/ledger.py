@@ -9,7 +9,7 @@ from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple, TypeAlias
 
 from policyctx.definitions.actions import BY_STATE, Action
-from policyctx.definitions.items import Blocks, Item
+from policyctx.definitions.items import MEDIA_TYPES, Blocks, Item
 from policyctx.planning.placeholders import content_hash
 
 TYPES: dict[str, frozenset[type]] = {
@@ -312,7 +312,9 @@ class Ledger:
             return False
         earlier = self.entries.get(entry.key)
         was_left = earlier is not None and earlier.placeholder is not None
-        return entry.key.tool_use_id is None or entry.alike > 1 or was_left
+        kind, call, *_ = entry.key
+        # An image in the second result of a call may be equal to one in the first.
+        return call is None or kind in MEDIA_TYPES or entry.alike > 1 or was_left
 
     def drops_after(self, entries: Iterable[LedgerEntry]) -> dict[ItemKey, int]:
         """Return the `drops` that these decisions add, with their numbers."""

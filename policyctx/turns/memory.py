@@ -456,24 +456,24 @@ def _parted(values: Iterable[T], condition: Callable[[T], bool]) -> tuple[list[T
     return met, others
 
 
-def _half_pairs(entries: list[LedgerEntry]) -> set[str | None]:
+def _half_pairs(entries: list[LedgerEntry]) -> set[str]:
     """Return the tool-use ids whose call or result was dropped while the other half was lost.
 
     A call may be dropped with several results, one in each form of the list, so only an id with
-    no drop of the other half counts. A result without a call has no tool, and no other half.
+    no drop of the other half counts. A result that was first seen without its call has no tool, and
+    need not have another half.
     """
     if not any(entry.action.leaves_nothing for entry in entries):
         return set()
     newest = {entry.key: entry for entry in entries if entry.rewritten is None}
-    dropped = [e for e in newest.values() if e.action.leaves_nothing and e.tool]
-    calls, answers = (
-        {e.call_id or e.key.tool_use_id for e in dropped if e.key.kind == kind} - {None}
-        for kind in _PAIR
-    )
-    return calls ^ answers
+    dropped = [e for e in newest.values() if e.action.leaves_nothing]
+    ids = [(e.key.kind, e.call_id or e.key.tool_use_id, e.tool) for e in dropped]
+    calls, answers = ({call for kind, call, _ in ids if kind == half and call} for half in _PAIR)
+    paired = {call for kind, call, tool in ids if kind == _PAIR[1] and call and tool}
+    return (calls - answers) | (paired - calls)
 
 
-def _is_half_pair(entry: LedgerEntry, halves: set[str | None]) -> bool:
+def _is_half_pair(entry: LedgerEntry, halves: set[str]) -> bool:
     is_dropped = entry.action.leaves_nothing and entry.key.kind in _PAIR
     return is_dropped and (entry.call_id or entry.key.tool_use_id) in halves
 
