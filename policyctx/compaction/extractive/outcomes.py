@@ -34,9 +34,9 @@ _SEARCHES = re.compile(
     r"(?:\S*[_-])?(?:rg|grep|glob|find|fd|ls|tree|git (?:grep|ls-files))(?![\w-])"
 )
 _FOUND = re.compile(r"\s*(?:Found \d+ files?)?\s*$")
-# The first line of a hunk that is new, and the first that is gone.
+# The changed lines of a diff, and how many are quoted of all hunks.
 _DIFF, _MOST_OF_DIFF = re.compile(r"^diff --git ", re.MULTILINE), 50_000
-_ADDED, _REMOVED = (re.compile(rf"(?<=\n){sign}.*\w.*") for sign in ("\\+", "-"))
+_CHANGED, _MOST_CHANGED = re.compile(r"^[+-].*\w.*", re.MULTILINE), 12
 # What a client says before the beginning of a result that it saved to a file.
 _PREVIEW = re.compile(r"\n\s*Preview \(first ")
 
@@ -109,10 +109,17 @@ def outcome_of(call: Call, command: str, most: int = 0) -> str:
     elif call.failed:
         errors = [line for line in told if _ERROR.match(line)][:_MOST_ERRORS]
         shown = [*errors, *shown[-1:], *told[-_LAST_LINES:]]
-    elif not shown and (len(told) <= _LAST_LINES or len(parts) == 1):
+    elif not shown and (len(told) <= _LAST_LINES or _is_of_last(parts)):
         shown = told[-_LAST_LINES:]
     words = shortened(marked(shown, said) or " / ".join(shown), LONGEST_WORDS)
     return ": ".join(filter(None, (code, words))) or (UNQUOTED if told else NO_OUTPUT)
+
+
+def _is_of_last(parts: Sequence[str]) -> bool:
+    """Whether the end of what a chain printed is of its last command, which does not only show."""
+    shows = _SEARCHES.match(parts[-1].lstrip("&")) or PRINTS.match(parts[-1].lstrip("&"))
+    is_chain = all(one.startswith("&&") for one in parts[1:])
+    return len(parts) == 1 or (is_chain and not shows)
 
 
 def _without_frame(lines: Sequence[str]) -> list[str]:
@@ -159,10 +166,17 @@ def shown_of(call: Call, command: str, most: int, *, is_file: bool) -> str:
 
 
 def _hunks(text: str) -> Iterator[str]:
-    """Yield the files of a diff, except new ones, with the first changed line of each hunk."""
+    """Yield the files of a diff, except new ones, with the first changed lines of each hunk.
+
+    Of many hunks that is one line each, a new one if there is any.
+    """
+    most = _MOST_CHANGED // max(1, text.count("\n@@ ")) or 1
     for file in text.split("diff --git ")[1:]:
         head, *hunks = file.split("\n@@ ")
-        firsts = (_ADDED.search(hunk) or _REMOVED.search(hunk) for hunk in hunks)
-        lines = " … ".join(one_line(one[0][:_LONGEST_LINE]) for one in firsts if one)
+        changed = [_CHANGED.findall(hunk.partition("\n")[2]) for hunk in hunks]
+        if most == 1:
+            changed = [sorted(found, key=lambda line: line[0] == "-") for found in changed]
+        shown = (line for found in changed for line in found[:most])
+        lines = " … ".join(one_line(line[:_LONGEST_LINE]) for line in shown)
         if lines and "\nnew file mode" not in head:
             yield f"{head.split(chr(10))[0].rpartition(' b/')[2]}: {lines}"

@@ -35,7 +35,7 @@ from policyctx.planning.superseded import PathFields
 
 _MOST_TASKS, _MOST_MADE, _MOST_RUNNING, _MOST_NAMES = 30, 4, 8, 4
 # Of the commands before the last message, and after it.
-_MOST_BEFORE, _MOST_AFTER, _MANY = 5, 10, 100
+_MOST_BEFORE, _MOST_AFTER, _MOST_CHECKS, _MANY = 5, 10, 2, 100
 _MOST_RESULTS, _LONGEST_NEWEST = 24, 1_800
 # Calls that are listed before anything else of the results.
 NEWEST_CALLS = 3
@@ -287,7 +287,7 @@ def steps_of(
         steps = [one for one in steps if not one.is_settled_by(step)]
         steps.append(step)
         if len(steps) > 2 * _MANY:
-            old = [one for one in steps[:_MANY] if one.goes_on or one.is_made]
+            old = [one for one in steps[:_MANY] if one.goes_on or one.is_made or one.checks]
             steps[:_MANY] = old[-_MOST_AFTER:]
     if said >= 0:
         at = next((i for i, one in enumerate(steps) if one.message >= said), len(steps))
@@ -373,7 +373,10 @@ def _chosen(steps: Sequence[_Step]) -> list[_Step]:
     ended = [one for one in left if not one.goes_on]
     at = next((i for i, one in enumerate(ended) if one.command == _SAID), 0)
     ended = [*ended[max(0, at - _MOST_BEFORE) : at], *ended[at:][-_MOST_AFTER:]]
-    kept = {id(one) for one in (*made, *running, *ended)}
+    # What was said of a check is read beside its last run.
+    checks = [one for one in left if one.checks]
+    failed = [one for one in checks if NOT_MADE.match(one.outcome)][-_MOST_CHECKS:]
+    kept = {id(one) for one in (*made, *running, *ended, *checks[-_MOST_CHECKS:], *failed)}
     left = [one for one in left if id(one) in kept]
     # What is the first or the last line parts nothing.
     return [one for i, one in enumerate(left) if one.command != _SAID or 0 < i < len(left) - 1]

@@ -210,13 +210,20 @@ index 0..3
 
 
 def test_of_a_diff_the_first_changed_line_of_each_hunk_is_quoted() -> None:
-    lines = ["- git diff => hall/pump.py: +b = 3 … -e = 6"]
+    lines = ["- git diff => hall/pump.py: -b = 2 … +b = 3 … -e = 6"]
     assert shown(summary_of(GO, *ran("git diff", DIFF), ANNOUNCED)) == lines
     commit = f"commit ab12\n\n    Mend it\n\n{DIFF}"
     (line,) = shown(summary_of(GO, *ran("git show", commit), ANNOUNCED))
     assert line == f"- git show => commit ab12 / Mend it / {lines[0].partition(' => ')[2]}"
     framed = f"Chunk ID: 7e1\nProcess exited with code 0\nOutput:\n{DIFF}"
     assert shown(summary_of(GO, *ran("git diff", framed), ANNOUNCED)) == lines
+
+
+def test_of_a_diff_of_many_hunks_one_line_each_is_quoted() -> None:
+    hunks = "\n".join(f"@@ -{i},2 +{i},2 @@\n a\n-b{i}\n+c{i}" for i in range(13))
+    found = ran("git diff", f"diff --git a/pump.py b/pump.py\n--- a\n+++ b\n{hunks}")
+    (line,) = shown(summary_of(GO, *found, ANNOUNCED))
+    assert line == f"- git diff => pump.py: {' … '.join(f'+c{i}' for i in range(13))}"
 
 
 def test_the_state_of_the_repository_is_kept_before_other_results() -> None:
@@ -539,3 +546,75 @@ def test_a_change_without_a_result_is_listed_behind_later_calls(tool: str) -> No
     assert steps(summary)[0] == line
     assert steps(later(summary, *ran("ls roof", "tile.py", "c4")))[0] == line
     assert line not in later(summary, *made("c5", tool, given, "ok"))
+
+
+def replied(command: str, code: int, printed: str) -> list[Message]:
+    """A reply with its command in the text, and the message that the host writes behind it."""
+    returned = f"<returncode>{code}</returncode>\n<output>\n{printed}\n</output>"
+    return [said(f"THOUGHT: I go on.\n\n```bash\n{command}\n```"), user(returned)]
+
+
+def test_commands_in_the_text_of_replies_are_read_as_calls() -> None:
+    work = [
+        *replied("cat pump.py", 0, "import valve"),
+        *replied("sed -i 's/a/b/' hall/pump.py", 0, ""),
+        *replied("pytest -q && \\\nmake lint", 1, "FAILED test_a\n1 failed"),
+    ]
+    first = summary_of(GO, *work)
+    assert group(first, Group.USER) == ["- Mend the pump."]
+    assert len(group(first, Group.AGENT)) == 1
+    assert files(first) == ["- hall/pump.py: edited"]
+    assert steps(first) == ["- pytest -q && make lint => exit code 1: FAILED test_a / 1 failed"]
+    done = later(first, *replied("pytest -q && make lint", 0, "2 passed"))
+    assert steps(done) == ["- pytest -q && make lint => exit code 0: 2 passed"]
+    assert "Mend the pump." in done
+
+
+def test_two_commands_in_one_reply_were_not_run() -> None:
+    both = said("```bash\nmake a\n```\n\n```bash\nmake b\n```")
+    refused = "<returncode>1</returncode>\n<output>\nOne command only.\n</output>"
+    assert steps(summary_of(GO, both, user(refused))) == []
+
+
+def test_the_last_run_of_a_check_stays_beside_what_the_agent_said_of_it() -> None:
+    claim = said("All tests pass.")
+    failed = ran("pytest -q", "1 failed\nexit code 1")
+    more = [one for i in range(14) for one in ran(f"./bench {i}", f"{i} runs", f"c{i}")]
+    line = "- pytest -q => exit code 1: 1 failed"
+    assert line in steps(summary_of(GO, claim, *failed, *more))
+    pushes = [one for i in range(6) for one in ran(f"git push r{i}", "a..b", f"p{i}")]
+    assert line in steps(summary_of(GO, *failed, *pushes, claim))
+    passed = ran("pytest -q", "2 passed\nexit code 0", "d1")
+    noted = said("pytest -q fails.")
+    settled = steps(summary_of(GO, noted, *passed, *more))
+    assert "- pytest -q => exit code 0: 2 passed" in settled
+
+
+def test_of_commands_after_each_other_the_last_lines_are_of_the_last() -> None:
+    both = "javac Pump.java && java Pump"
+    assert steps(summary_of(GO, *ran(both, "pump runs\nlid: open\ndry"))) == [
+        f"- {both} => lid: open / dry"
+    ]
+    listed = "javac Pump.java && ls hall"
+    assert steps(summary_of(GO, *ran(listed, "a\nb\nc"))) == [f"- {listed} => output not quoted"]
+
+
+def test_a_change_by_a_command_leaves_the_line_of_the_edit_before() -> None:
+    made_line = changed("e1", "src/pump.py", "a = 1", "import os\nb = 2")
+    tidied = ran("sed -i 's/ *$//' src/pump.py", "")
+    first = summary_of(GO, *made_line, *tidied)
+    assert files(first) == ["- src/pump.py: edited: b = 2"]
+    assert files(later(summary_of(GO, *made_line), *tidied)) == files(first)
+
+
+def test_a_field_of_an_answer_that_is_called_output_is_not_all_of_it() -> None:
+    answer = '{"name": "Charger", "options": {"output": "USB-C"}, "price": 99.5}'
+    found = made("c1", "get_product", {"number": "W57"}, answer)
+    assert shown(summary_of(GO, *found)) == [f"- get_product W57 => {answer}"]
+
+
+def test_a_file_that_was_only_read_before_a_commit_was_not_edited() -> None:
+    read = ran("cat src/lid.py", "lid = open")
+    commit = ran("git commit -m Mend", "[main 1ab23cd] Mend", "c2")
+    summary = summary_of(GO, *edited("e1", "src/pump.py"), *read, *commit)
+    assert files(summary) == ["- Edited before the last commit: src/pump.py"]
