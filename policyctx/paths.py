@@ -171,13 +171,9 @@ class FreePaths:
 
     def take(self, path: str, *, passes: Callable[[str], bool] = lambda _: True) -> str:
         """Give out the first form of `path` that is not given out yet and that `passes` accepts."""
-        number = self._free_number(path, passes)
-        self._next[path] = number + 1
-        self._given.add(numbered(path, number))
-        return numbered(path, number)
-
-    def _free_number(self, path: str, passes: Callable[[str], bool]) -> int:
         number = self._next.get(path, 0)
         while (found := numbered(path, number)) in self or not passes(found):
             number += 1
-        return number
+        self._next[path] = number + 1
+        self._given.add(found)
+        return found

@@ -21,7 +21,7 @@ TITLE = "# Policy reference"
 
 INTRODUCTION = """\
 A policy is one YAML file. Every key has a default but `apiVersion`, `name`, and a step's `name` and
-`do`. This one has a key of each kind:
+`do`. One with a key of each kind:
 
     apiVersion: policyctx/v1
     name: example
@@ -44,34 +44,33 @@ A policy is one YAML file. Every key has a default but `apiVersion`, `name`, and
         do: compact
         when: {tokens: {at_least: 80%}}
 
-Each key has its type in brackets, and behind a semicolon its default or `required`; `policyctx
-schema KEY` says the same. Errors and warnings have a [code](diagnostics.md). An editor checks a
-policy whose first line names the file that `policyctx schema` prints:
+The brackets have the type of a key and its default or `required`, as `policyctx schema KEY` does.
+Errors have a [code](diagnostics.md). An editor checks a policy whose first line names the file that
+`policyctx schema` prints:
 
     # yaml-language-server: $schema=./policy.schema.json
 
 ## How a policy is read
 
 YAML is read strictly: only `true` and `false` are booleans; `on`, `no`, `1:30`, `1_000` and dates
-are strings; anchors, aliases, tags, merge keys and duplicate keys are refused; at most 32 levels
-and 64 KiB. An unknown key is an error.
+are strings; anchors, aliases, tags, merge keys, duplicate and unknown keys are refused; at most 32
+levels and 64 KiB.
 
 A share such as `10%` is of what its key names. Durations are written `90s`, `5m`, `3h`, `30d`;
-sizes `512KiB`, `5GB`. `${NAME}` or `${NAME:-default}` may be the whole of a value: it is read from
-the environment and typed like a value in the file; an empty variable counts as unset. Errors,
-warnings and `policyctx show` print its expression, never its value, which appears where it takes
-effect, such as in the paths of files.
+sizes `512KiB`, `5GB`. `${NAME}` or `${NAME:-default}` may be the whole of a value, read from the
+environment and typed like a value in the file; an empty variable counts as unset. Errors, warnings
+and `policyctx show` print the expression; the value appears where it takes effect, such as in the
+paths of files.
 
 In a condition a map means *all*, a list of maps means *any*.
 
 `extends` names presets, fragments and files; a path is relative to the file that names it, and
-stays inside the [project](diagnostics.md#pc207-a-file-outside-of-the-project). A fragment is a part
-that ships with the library, such as `file-readers`: the tools by which known agents read files.
-Maps merge by key. `steps` merge by `name`: a known one is replaced in place, a new one goes to the
-end (though before an inherited `compact`), or before the step that its `before` names; `remove:
-true` takes one out. `match`, `when`, `select`, `keep_recent`, `placeholder` and the pair of
-`min_tokens` and `min_chars` are replaced whole. Item types and tools of the nearer file are tried
-first."""
+stays inside the [project](diagnostics.md#pc207-a-file-outside-of-the-project). A fragment ships
+with the library, such as `file-readers`: the tools by which known agents read files. Maps merge by
+key. `steps` merge by `name`: a known one is replaced in place, a new one goes to the end (before an
+inherited `compact`), or before the step that its `before` names; `remove: true` takes one out.
+`match`, `when`, `select`, `keep_recent`, `placeholder` and the pair of `min_tokens` and `min_chars`
+are replaced whole. Item types and tools of the nearer file are tried first."""
 
 
 NOTES = {
@@ -81,37 +80,36 @@ is a line of compact JSON. With `store.blocks: json` the characters of every lis
 JSON. In tokens an image counts by its size in pixels and a document by its pages; in characters a
 list with one counts as its JSON.
 
-Thresholds and `keep_recent` measure items alone, without `tokenizer.per_message`. Code gives any
-other counter: by name with `policyctx.register_tokenizer`, or for one session with
-`Session(counter=…)`.""",
+Thresholds and `keep_recent` measure items without `tokenizer.per_message`. Code gives other
+counters: `policyctx.register_tokenizer`, or `Session(counter=…)` for one session.""",
     "ItemRule": """\
 Each key is looked up on its own, and the nearest wins: the step's `select`, the tool (the exact
 name, then globs in the order written), the item type, the types that it refines, a hint from code
 (`Session(hints={"browser": {"keep_recent": 3}})`), the top level. Without any, `offload` is
-`false`, `min_tokens` is 0, nothing is pinned, and nothing is recent but what is `recalled`.
+`false`, `min_tokens` is 0, nothing is pinned, and only what is `recalled` is recent.
 
-A type of your own refines a built-in one, inherits its keys, and is selected where that one is
-named. Yours are tried in the order written.
+A type of your own inherits the keys of the built-in one, and is selected where that one is named.
+Yours are tried in the order written.
 
 `recalled` is a result of `read_offloaded` or `search_offloaded`, or of a call that names a file of
 the store. Its own `keep_recent` is 3, and no step takes it on arrival.
 
 Never taken: the system prompt, a compaction's summary, blocks of an unknown kind, the newest user
-message, and a pending call with all after it: one without an answer, unless a later assistant
-message shows that the agent went on. Thinking can only be dropped, and that of the current turn
-only where an item of the Responses API leaves with the call it led to.
+message, and a call without an answer with all after it, unless a later assistant message shows that
+the agent went on. Thinking can only be dropped, that of the current turn only as an item of the
+Responses API with the call it led to.
 
-Of a call that is offloaded or cleared, every string of its input that is longer than the
-placeholder gives way to it. An image or document becomes a text block with the placeholder.""",
+Of a call that is offloaded or cleared, the placeholder replaces each longer string of the input. An
+image or document becomes a text block with the placeholder.""",
     "KeepRecent": """\
-A number alone means items. Those counted together are the step's candidates that get their
-`keep_recent` from the same key, and are of one tool, of one type, or all, as `per` says; an item
-without a tool is counted with its type. Small and already offloaded ones are counted; parallel
-calls stay together, so that more may stay, never less. In a step with `ephemeral: true`, or with
-`batches: split`, each is emptied when it is old itself. `drop` and `compact` never split a batch.
+A number alone means items. The step's candidates that get `keep_recent` from the same key are
+counted together, by `per`; an item without a tool is counted with its type. Small and already
+offloaded ones count; parallel calls stay together, so more may stay. In a step with `ephemeral:
+true`, or with `batches: split`, each is emptied when it is old itself; `drop` and `compact` never
+split a batch.
 
-With `tokens` and `max_tokens` each item has its own size, also when a placeholder stands for it;
-with `max_tokens` `compact` keeps the newest message however large it is.""",
+For `tokens` and `max_tokens` each item has its original size; with `max_tokens` `compact` keeps the
+newest message however large it is.""",
     "Placeholder": """\
 A string alone is the `text`. Its fields: `{path}` (absolute), `{relative_path}` (from the
 store's root), `{store_path}` (the same without `./`), `{cwd_path}` (from the working directory in
@@ -123,12 +121,12 @@ else is evaluated.
 
 """
     f"""\
-`{{how_to_read}}` is `{HOW_TO_READ.format(tool=READ_TOOL)}` if the session knows the tool
-`{READ_TOOL}`, with or without a prefix: `apply(tools=…)` has it, the policy's `tools` name it,
-or `ReadBackTools(session)` was made. Otherwise it is `{READ_AGAIN}`
+`{{how_to_read}}` is `{HOW_TO_READ.format(tool=READ_TOOL)}` if the session knows the tool, with or
+without a prefix, by `apply(tools=…)`, the policy's `tools` or `ReadBackTools(session)`, else
+`{READ_AGAIN}`
 
-`clear` saves nothing: its wording has no `{{path}}`, `{{relative_path}}`, `{{store_path}}`,
-`{{cwd_path}}` or `{{how_to_read}}`. Where the policy gives none it is `{Action.CLEAR.text}`.
+The wording of `clear` has no `{{path}}`, `{{relative_path}}`, `{{store_path}}`, `{{cwd_path}}` or
+`{{how_to_read}}`. By default it is `{Action.CLEAR.text}`.
 
 """
     """\
@@ -138,16 +136,15 @@ itself, without numbers of lines and marks. The tail is taken from what the head
 `{gap}` is the text of `gap` where something is left out between head and tail, or after a head
 without a tail; else it is what makes `{head}{gap}{tail}` the whole text.
 
-Each row of `{outline}` begins with its line in the text, within a long line with `LINE:CHARACTER`,
-to read on from with `read_offloaded`. No model is asked.
+Each row of `{outline}` begins with its line in the text, within a long line with `LINE:CHARACTER`.
+No model is asked.
 
-In the input of a call a placeholder stands for a string, so these fields tell of that string:
-`{head}`, `{tail}`, `{outline}`, `{tokens}`, `{chars}`, `{lines}`, `{omitted_lines}`,
-`{omitted_chars}`.
-`{sha256}` is that of the whole input, as the file holds it.
+In the input of a call these fields tell of the replaced string: `{head}`, `{tail}`, `{outline}`,
+`{tokens}`, `{chars}`, `{lines}`, `{omitted_lines}`, `{omitted_chars}`. `{sha256}` is that of the
+whole input, as the file holds it.
 
-`{omitted_lines}` is the number of lines of which nothing is shown, `{omitted_chars}` that of all
-characters not shown.
+`{omitted_lines}` counts the lines of which nothing is shown, `{omitted_chars}` all characters not
+shown.
 
 `{source_path}` is the absolute path of the file that the agent read, if the host reports it,
 `{source_first_line}` and `{source_last_line}` the lines that were read; else of the item's own
@@ -162,26 +159,26 @@ file.
       tail: {lines: 5}
       max_line_chars: 200""",
     "Store": """\
-A relative root is below the working directory; one given in code or as `--root` replaces it whole.
-The fields of `session_id` are `{date}` and `{time}` (UTC) and `{random}`; those of `path` are
-`{item_id}`, `{item_type}`, `{tool_name}`, `{tool_use_id}`, `{session_id}` and `{ext}`.
+A relative root is below the working directory; code and `--root` replace it whole. The fields of
+`session_id` are `{date}` and `{time}` (UTC) and `{random}`; those of `path` are `{item_id}`,
+`{item_type}`, `{tool_name}`, `{tool_use_id}`, `{session_id}` and `{ext}`.
 
-What is put into a path keeps `A-Z a-z 0-9 . _ -`; what is empty or over 120 bytes is named by its
-hash. No id or tool name leads out of the root.""",
+A part of a path that is empty or over 120 bytes is named by its hash. No id or tool name leads out
+of the root.""",
     "Step": """\
 A step sees the list as the steps before it have left it. What was offloaded once keeps its
 placeholder. A step `on: arrival` sees one item at a time, and has no gates, no `keep_recent`,
 `order`, `until`, `ephemeral` or `unit`.
 
 `drop` takes what is kept and what a placeholder stands for. A result goes with its call and a call
-with its result; parallel calls beside them stay. A removal is not made when it would leave an
-assistant message first or last, or only thinking in a message, or when what goes along is pinned.
-`drop` has no `placeholder`, `must_shrink` or `with_input`.
+with its result; parallel calls beside them stay. An item stays if its removal would leave an
+assistant message first or last, or only thinking in a message, or take a pinned item along. `drop`
+has no `placeholder`, `must_shrink` or `with_input`.
 
-With a `unit` of more than an item, whatever is selected takes its unit along; a call and its
-result, with their units, always leave together. The unit stays where anything in it is recent by
-the step's `keep_recent`, pinned, protected, excepted by `except_tools`, or a failed result under
-`errors: false`. `frees` and `ratio` count only what is selected.""",
+What is selected takes its `unit` along; a call and its result, with their units, leave together.
+The unit stays where anything in it is recent by the step's `keep_recent`, pinned, protected,
+excepted by `except_tools`, or a failed result under `errors: false`. `frees` and `ratio` count only
+what is selected.""",
     "Select": """\
 In this order: `types` and `tools` make the candidates; `keep_recent` counts among them and
 keeps the newest; `except_tools`, `errors: false`, pins, `offload: false`, thresholds and
@@ -192,19 +189,17 @@ keeps the newest; `except_tools`, `errors: false`, pins, `offload: false`, thres
 `by_type` needs `types`; what only `"*"` names goes last.
 
 `with_input` replaces the long strings of the input when the step takes the result, unless the call
-is pinned or has `offload: false`. With `leave: empty` the input becomes `{}`; `offload` saves it
-first.""",
+is pinned or has `offload: false`; `leave: empty` leaves `{}`, and `offload` saves it first.""",
     "Until": """\
 `tokens` are those that the gate of this name compares; `frees` are net of placeholders.""",
     "Gates": """\
-A share of the window is not rounded. Every comparison is in the plan. A closed gate leaves
-everything untouched.
+A share of the window is not rounded. The plan has every comparison.
 
 `ratio` is closed when nothing is selected, `idle` before the first model call.
 
 `since_last` counts what came behind the message with which the list ended when the step last took
-something; everything counts before that, and where the list lacks that message, as after a
-compaction. It holds after a restart, but not with `store.state: none`.
+something; without such a message, as after a compaction, everything counts. It holds after a
+restart, but not with `store.state: none`.
 
 `failed` stays closed if nothing is new to summarise, if the caller's hook declined, and in a
 compaction on demand. `plan` and a replay make no summary that fails, so there it opens only where
@@ -216,11 +211,10 @@ no summary would help.
 
 rounded up. A share is of the model calls so far: with `at_most: 25%`, an edit after 40 calls must
 have paid for itself after 10 more. The prices are those of `model.price`, else of the called model;
-a model without prices has those of most providers in proportion: a write costs 1.25 of the input,
-for an hour 2, and a read 0.1. `rewritten` are the tokens that were sent before, from the first
-changed message on, less those `freed`. It is 0 when the cache holds nothing any more: before the
-first call, after more than `model.cache.ttl`, or with less sent than `model.cache.min_tokens`. When
-nothing would be freed, the gate is closed.""",
+without prices a write costs 1.25 of the input, for an hour 2, and a read 0.1. `rewritten` are the
+tokens that were sent before, from the first changed message on, less those `freed`. It is 0 before
+the first call, after more than `model.cache.ttl`, or with less sent than `model.cache.min_tokens`.
+When nothing would be freed, the gate is closed.""",
 }
 
 

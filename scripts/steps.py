@@ -1,9 +1,8 @@
-"""The page `docs/steps.md`: what a feature may say, with examples."""
+"""The page `docs/steps.md`: what a feature may say, a line for each step."""
 
 from __future__ import annotations
 
 import re
-import textwrap
 from collections.abc import Callable, Iterator
 
 from policyctx.testing import contents, selecting, tables
@@ -16,9 +15,12 @@ _INTRODUCTION = """\
 
 <!-- Written by scripts/docs from policyctx/testing/steps. -->
 
-What a [feature](testing.md) may say; `policyctx test --steps` has more examples, and the steps of
-your `conftest.py`. Capitals stand for a value, `[words]` may be left out, and one of
-`(these|words)` is said. A step may end with a colon. Examples leave out the keyword."""
+What a [feature](testing.md) may say. `policyctx test --steps WORDS` has the examples of a step, all
+that it means, and the steps of your `conftest.py`. Capitals stand for a value, `[words]` may be
+left out, and one of `(these|words)` is said. A step may end with a colon."""
+
+# The command has the rest.
+_FIRST_CLAUSE = re.compile(r".+?(?=[.;](?: |$)|$)", re.DOTALL)
 
 _SECTIONS: dict[tuple[StepType, ...], str] = {
     ("given",): "Given",
@@ -52,24 +54,16 @@ def _page() -> Iterator[str]:
     for definition in library():
         of_function.setdefault(definition.function, []).append(definition)
     for types, heading in _SECTIONS.items():
-        yield from ("", f"## {heading}")
+        yield from ("", f"## {heading}", "")
         for same in of_function.values():
             if tuple(definition.type for definition in same) == types:
-                yield from _entry(same[0])
+                yield _entry(same[0])
     yield from _values()
 
 
-def _entry(definition: Definition) -> Iterator[str]:
-    sentence = readable(definition.sentence)
-    yield from ("", f"### `{sentence}`", "")
-    yield from textwrap.wrap(definition.meaning, 99)
-    # What a sentence without optional words, pieces or items may say, its heading shows.
-    has_choice = bool(re.search(r"\[|PIECES|ITEMS", sentence.replace("[s]", "")))
-    single = [one for one in definition.examples if has_choice and "\n" not in one]
-    shown = {max(single, key=len, default="")}
-    examples = [one for one in definition.examples if one in shown or "\n" in one]
-    if examples:
-        yield from ("", *(f"    {line}" for one in examples for line in one.split("\n")))
+def _entry(definition: Definition) -> str:
+    meaning = _FIRST_CLAUSE.match(definition.meaning)
+    return f"- `{readable(definition.sentence)}`" + (f": {meaning[0]}" if meaning else "")
 
 
 def _values() -> Iterator[str]:

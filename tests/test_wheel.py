@@ -89,16 +89,16 @@ def test_a_wheel_installs_by_name_from_an_index(
             "policyctx",
             cwd=tmp_path,
         )
-    assert hint(environment, "report") == "pip install 'policyctx[report]'"
+    assert hint(environment, "proxy") == "pip install 'policyctx[proxy]'"
 
 
 def test_a_hint_names_what_was_installed(wheel: Path, environment: Path, tmp_path: Path) -> None:
     install = (*PIP, "--python", environment, "install", "--no-compile", "--no-deps")
     run(*install, wheel, cwd=tmp_path)
-    assert hint(environment, "report") == f"pip install 'policyctx[report] @ {wheel.as_uri()}'"
+    assert hint(environment, "proxy") == f"pip install 'policyctx[proxy] @ {wheel.as_uri()}'"
     run(*install, "--editable", ROOT, cwd=tmp_path)
-    command = hint(environment, "report")
-    assert command == f"pip install -e {shlex.quote(f'{ROOT}[report]')}"
+    command = hint(environment, "proxy")
+    assert command == f"pip install -e {shlex.quote(f'{ROOT}[proxy]')}"
     again = shlex.split(command)[1:]
     run(*PIP, "--python", environment, *again, "--dry-run", "--no-deps", cwd=tmp_path)
 

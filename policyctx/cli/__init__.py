@@ -3,10 +3,12 @@
 import io
 import os
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TextIO
 
+import policyctx
 from policyctx.errors import PolicyctxError, PolicyError, visible
 
 # With one of these options, `policyctx hook claude-code` is a command for people.
@@ -22,10 +24,6 @@ def main() -> None:
         from policyctx.integrations import claude_code  # noqa: PLC0415 - seldom needed
 
         claude_code.run_and_exit(sys.argv[3:])
-    from typer import Abort  # noqa: PLC0415 - needed by no one else
-
-    from policyctx.cli.app import app  # noqa: PLC0415
-
     # A shell may have closed either.
     sys.stdout, sys.stderr = sys.stdout or _nowhere(), sys.stderr or _nowhere()
     for stream in (sys.stdout, sys.stderr):
@@ -34,7 +32,7 @@ def main() -> None:
             stream.reconfigure(errors="replace")
     try:
         try:
-            code = app(standalone_mode=False)
+            code = _run(sys.argv[1:])
         finally:
             sys.stdout.flush()
         sys.exit(code if isinstance(code, int) else 0)
@@ -47,8 +45,6 @@ def main() -> None:
             of = f": {error.filename}" if error.filename else ""
             print(visible(f"error: {error.strerror or error}{of}"), file=sys.stderr)  # noqa: T201
         sys.exit(1)
-    except Abort:
-        sys.exit("Aborted!")
     except Exception as error:
         # Wrong usage, which may quote an argument such as the name of a file.
         if (show := getattr(error, "show", None)) is None:
@@ -58,6 +54,26 @@ def main() -> None:
         said.write(_presets(error))
         sys.stderr.write(visible(said.getvalue()))
         sys.exit(getattr(error, "exit_code", 1))
+
+
+def _run(arguments: Sequence[str]) -> object:
+    """Run a command, and return its exit code if it has one."""
+    if arguments == ["--version"]:  # without typer, whose import takes nearly all of the time
+        print_version()
+        return 0
+    from typer import Abort  # noqa: PLC0415 - needed by no one else
+
+    from policyctx.cli.app import app  # noqa: PLC0415
+
+    try:
+        return app(standalone_mode=False)
+    except Abort:
+        sys.exit("Aborted!")
+
+
+def print_version() -> None:
+    """Print the version of the package."""
+    print(f"policyctx {policyctx.__version__}")  # noqa: T201
 
 
 def _nowhere() -> TextIO:

@@ -8,7 +8,7 @@ from typing import Annotated, NamedTuple
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-import policyctx
+from policyctx.cli import print_version
 from policyctx.definitions.items import HostObject
 from policyctx.errors import PolicyError
 
@@ -150,7 +150,7 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"policyctx {policyctx.__version__}")
+        print_version()
         raise typer.Exit
 
 

@@ -203,7 +203,7 @@ def _totals(sessions: Iterable[AuditedSession]) -> Iterator[str]:
                 " tasks and files are in the request without it"
             )
     if without:
-        yield f"no compaction with a call after it in {counted(without, 'session')}"
+        yield f"nothing to compare in {counted(without, 'session')}: no call after a compaction"
 
 
 def _by_client(

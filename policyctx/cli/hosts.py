@@ -113,10 +113,11 @@ def _command(policy: str, root: str | None, *, project: bool) -> str:
 def _edit(path: Path, edited: Callable[[str], str], *, yes: bool) -> None:
     before = settings.read_settings(path)
     try:
-        after = edited(settings.EMPTY if before is None or not before.strip() else before)
+        start = settings.MADE if before is None else before if before.strip() else settings.EMPTY
+        after = edited(start)
     except ValueError as error:
         raise SettingsError(f"{path} cannot be edited: {error}", path=str(path)) from error
-    if after == (settings.EMPTY if before is None else before):
+    if after == start:
         typer.echo(visible(f"nothing to change in {path}"))
         return
     is_over = before is not None and settings.is_left_of_own(path, after)

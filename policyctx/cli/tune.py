@@ -28,7 +28,6 @@ from policyctx.replay.cluster import executor
 from policyctx.replay.executing import Executor
 from policyctx.replay.report.page import (
     asset,
-    check_target,
     check_writable,
     framed,
     values_script,
@@ -440,7 +439,7 @@ def _check_output(path: Path | None, incumbent: Incumbent) -> None:
     if path is not None:
         if str(path.resolve()) == incumbent.source.path:
             raise ReportError(str(path), "it is the policy that is tuned")
-        check_target(path)
+        check_writable(path)
 
 
 def _studied(
@@ -534,8 +533,6 @@ def page(report: Mapping[str, Any]) -> Iterator[str]:
     """Yield the page of a study piece by piece; `report` are its plain values.
 
     It has the front as a chart, with the figures as a table.
-
-    Raises `MissingExtraError` without the plotting library.
     """
     own = resources.files("policyctx.tuning").joinpath("front.js").read_text(encoding="utf-8")
     title = f"{report['incumbent']}: settings that were tried"

@@ -17,6 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from policyctx.compaction.extractive.languages import cues_of
 from policyctx.tokens.encoders import CJK
@@ -34,7 +35,8 @@ _ENDING = re.compile(
 )
 # A letter or a digit; a CJK character is a word of its own.
 _LETTER = r"[^\W\u1100-\uffef]"
-_NO_WORD_BEFORE = rf"(?<!{_LETTER})(?<!{_LETTER}\.)"
+_BEGINS = re.compile(rf"(?<!{_LETTER})(?<!{_LETTER}\.)")
+_ENDS = re.compile(rf"(?!{_LETTER})")
 _NUMBER = re.compile(r"(?<![a-z0-9_./-])\d(?:[\d.,:]*\d)?(?![a-z0-9_/-])")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])")
 _CLAUSE = re.compile(
@@ -103,6 +105,7 @@ def plain(text: str) -> str:
     return " ".join(_SIZE.sub(" ", bare).split())
 
 
+@lru_cache(maxsize=32)
 def stems_of(text: str) -> frozenset[str]:
     """Return what a text is about: the beginnings of its words, and CJK characters."""
     cues = cues_of()
@@ -111,6 +114,10 @@ def stems_of(text: str) -> frozenset[str]:
         bare = idle.removed_from(bare)
     words = {_stem(word) for word in _WORD.findall(CJK.sub(" ", bare))}
     return frozenset(words.union(CJK.findall(_SIGNS.sub(" ", bare))))
+
+
+# One value is looked for in many texts.
+_wanted = lru_cache(maxsize=32)(plain)
 
 
 def _stem(word: str) -> str:
@@ -282,8 +289,11 @@ class Said:
 
     def has(self, value: str) -> bool:
         """Return whether the text has a value to the letter, in any case and without Markdown."""
-        escaped = re.escape(plain(value))
-        return re.search(rf"{_NO_WORD_BEFORE}{escaped}(?!{_LETTER})", self._folded) is not None
+        wanted, text = _wanted(value), self._folded
+        at = text.find(wanted)
+        while at >= 0 and not (_BEGINS.match(text, at) and _ENDS.match(text, at + len(wanted))):
+            at = text.find(wanted, at + 1)
+        return at >= 0
 
     def says(self, text: str) -> bool:
         """Return whether it says all that a text orders, each in one sentence."""

@@ -5,7 +5,8 @@ first, which reads the files of the policy but compiles nothing. What is remembe
 very contents of these files, the values of the environment variables that they use, and the
 version of the library; if one of these differs, nothing is known. The policy certainly keeps what
 is smaller than the bound, and decides itself on the rest. The reported error of a session whose
-writes fail is remembered too, and which session was compacted and waits for what is missing.
+writes fail is remembered too, and which session was compacted and waits for what is missing, with
+what the compaction's events have found in its transcript so far.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _FORM = 3
 # A file with more tools begins anew; the names come from MCP servers.
 _MOST_TOOLS = 500
 _MOST_BYTES = 1 << 18
-_COMPACTED = ".compacted"
+_COMPACTED, _PASS = ".compacted", ".pass"
 _MOST_DIGITS = 20
 
 
@@ -119,6 +120,22 @@ def mark_compaction(session_id: str, size: int) -> None:
     _replace_file(_compaction_file(session_id), str(size).encode())
 
 
+def keep_pass(session_id: str, found: str) -> None:
+    """Keep what was found in a session's transcript until `forget`; a failure is ignored."""
+    with contextlib.suppress(OSError):
+        content = f"{policyctx.__version__}\n{found}".encode("utf-8", "surrogatepass")
+        _replace_file(_compaction_file(session_id) + _PASS, content)
+
+
+def kept_pass(session_id: str) -> str:
+    """Return what `keep_pass` of this version kept; empty for nothing."""
+    try:
+        version, _, found = _text(_compaction_file(session_id) + _PASS).partition("\n")
+    except (OSError, ValueError):
+        return ""
+    return found if version == policyctx.__version__ else ""
+
+
 class ClaimedCompaction(NamedTuple):
     """A compaction that is remembered, and that this process alone handles until it ends."""
 
@@ -132,6 +149,7 @@ class ClaimedCompaction(NamedTuple):
         with contextlib.suppress(OSError):
             if os.path.samestat(os.stat(self.path), os.fstat(self.descriptor)):
                 os.unlink(self.path)
+                os.unlink(self.path + _PASS)
 
 
 def claimed_compaction(session_id: str) -> ClaimedCompaction | None:

@@ -284,11 +284,7 @@ def _result(text: Text) -> dict[str, Any]:
 
 
 def _offloaded(
-    event: Event,
-    texts: Sequence[Text],
-    policy: OffloadPolicy,
-    options: Options,
-    place: Place,
+    event: Event, texts: Sequence[Text], policy: OffloadPolicy, options: Options, place: Place
 ) -> dict[str, str]:
     """Run the policy's steps on arrival, and return the placeholders by the ids of the texts.
 

@@ -26,8 +26,8 @@ _ARRIVAL = {"PostToolUse": MATCHER}
 _COMPACTION = {"PreCompact": "", "SessionStart": "compact|resume", "UserPromptSubmit": ""}
 # Seconds after which Claude Code stops the hook and shows the result as it is.
 TIMEOUT = 60
-# The text of a file with no settings.
-EMPTY = "{}\n"
+# The text of a file with no settings, and of one that is made here: the user's own stays.
+EMPTY, MADE = "{}\n", "{}\n\n"
 _OWN_MODE = 0o600
 _BLANK = re.compile(r"[ \t\r\n]*")
 _INDENT = re.compile(r"\{\r?\n([ \t]+)\"")
@@ -135,7 +135,7 @@ def read_settings(path: Path) -> str | None:
 
 def is_left_of_own(path: Path, text: str) -> bool:
     """Return whether `text` says nothing, and `path` has the mode of a file that was made here."""
-    return text == EMPTY and stat.S_IMODE(path.lstat().st_mode) == _OWN_MODE
+    return text == MADE and stat.S_IMODE(path.lstat().st_mode) == _OWN_MODE
 
 
 def write_settings(path: Path, text: str | None, *, before: str | None) -> None:

@@ -213,10 +213,7 @@ class PolicyCompaction(CompactionStrategy):  # type: ignore[misc]
         return self._sessions.of_id(f"{sample}/{first_message}")
 
     async def compact(
-        self,
-        model: HostObject,
-        messages: list[Any],
-        tools: list[Any],
+        self, model: HostObject, messages: list[Any], tools: list[Any]
     ) -> tuple[list[Any], None]:
         """Return the edited list, and no message for the history.
 

@@ -76,11 +76,7 @@ _URLS = {f"{kind}-url": kind for kind in ("image", "document", "audio", "video")
 _PART_FIELDS = {"timestamp": True, "metadata": True}
 _FIELDS = {"run_id", "conversation_id", "usage", "cost", "instructions", "provider_response_id"}
 _NOT_COMPARED: Any = {
-    "__all__": {
-        **dict.fromkeys(_FIELDS, True),
-        **_PART_FIELDS,
-        "parts": {"__all__": _PART_FIELDS},
-    }
+    "__all__": {**dict.fromkeys(_FIELDS, True), **_PART_FIELDS, "parts": {"__all__": _PART_FIELDS}}
 }
 
 

@@ -169,10 +169,7 @@ def _pictures(images: HostObject) -> tuple[str, ...]:
 
 
 def put_back(
-    steps: list[Any],
-    newest: Message,
-    given: list[StepView],
-    sent: Iterable[StepView],
+    steps: list[Any], newest: Message, given: list[StepView], sent: Iterable[StepView]
 ) -> None:
     """Edit the steps so that they have the views that are sent; `newest` is not in the list yet.
 

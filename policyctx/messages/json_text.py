@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
@@ -155,21 +155,21 @@ def text_of(value: object) -> str:
         return str(value)
 
 
-def _text_chars(value: object) -> int:
+def _text_chars(value: object, levels: int = 15) -> int:
     """Return the characters of the texts in a value, not too deep in plain lists and objects."""
-    chars, level = 0, [value]
-    for _ in range(_LEVELS):
-        deeper: list[object] = []
-        for each in level:
-            if type(each) is str:
-                chars += len(each)
-            elif type(each) is dict and {str}.issuperset(map(type, each)):
-                deeper += each.values()
-            elif type(each) is list:
-                deeper += each
-        if not deeper:
-            break
-        level = deeper
+    inner: Iterable[object]
+    if type(value) is dict and {str}.issuperset(map(type, value)):
+        inner = value.values()
+    elif type(value) is list:
+        inner = value
+    else:
+        return len(value) if type(value) is str else 0
+    chars = 0
+    for each in inner:
+        if type(each) is str:
+            chars += len(each)
+        elif levels and type(each) in _DEEP:
+            chars += _text_chars(each, levels - 1)
     return chars
 
 
@@ -179,7 +179,7 @@ def _plain_values(value: object) -> object:
     return dump(mode="json") if callable(dump) else str(value)
 
 
-_LEVELS = 17
+_DEEP = frozenset({dict, list})
 # The JSON of a piece has up to six times as many characters.
 _PIECE_CHARS = 1 << 13
 _SURROGATE = re.compile("[\ud800-\udfff]")

@@ -292,8 +292,9 @@ def blocks_of_tools(tools: object) -> list[Any] | None:
 
 def has_functions(tools: object) -> bool:
     """Return whether one of the tools is a function, as only OpenAI's are."""
-    listed = tools if isinstance(tools, list | tuple) else ()
-    return any(field_of(tool, "type") == "function" for tool in listed)
+    if not tools or not isinstance(tools, list | tuple):
+        return False
+    return any(field_of(tool, "type") == "function" for tool in tools)
 
 
 def has_schemas(tools: Iterable[object]) -> bool:

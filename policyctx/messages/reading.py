@@ -10,18 +10,18 @@ from array import array
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import takewhile
+from itertools import count, takewhile
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any, Literal, TypeAlias
 
-from policyctx.definitions.items import UNKNOWN, Item, Message, author_of
+from policyctx.definitions.items import UNKNOWN, Author, Item, Message, author_of
 from policyctx.definitions.names import RESULT_OF
 from policyctx.errors import MessagesError, ShapeError
 from policyctx.messages.json_text import Text
 from policyctx.messages.markers import MARKER, is_anthropic
 from policyctx.messages.shapes.blocks import named
 from policyctx.messages.shapes.built_in import ANTHROPIC, BUILT_IN, Shaped, Shapes
-from policyctx.messages.shapes.shape import Part, Shape, call_key
+from policyctx.messages.shapes.shape import Part, Shape, call_key, key_of
 
 
 class Reading:
@@ -235,25 +235,27 @@ class Reading:
         Raises `MessagesError` with the position of the first wrong message in the whole list; the
         reading is then unchanged.
         """
-        given = enumerate(listed(messages), self.message_count)
-        read = deque(self._checked(message, index) for index, message in given)
-        items: list[Item] = []
+        read = deque(map(self._checked, listed(messages), count(self.message_count)))
         while read:  # so that the parts and the items of a long list do not all exist at once
-            self._add(read.popleft(), items)
-        self._take(items)
+            self._add(read.popleft())
 
     def _checked(self, given: Message, index: int) -> _Read:
         try:
             shape, message = self.shapes.checked(given, index)
-            role, parts = shape.role(message), _parts(shape, message, index)
-            return _Read(shape, message, role, parts, shape.stays(message))
+            role, parts = shape.role(message), shape.parts(message)
+            parts = parts if type(parts) is list else list(parts)
+            return shape, message, role, parts, shape.stays(message)
         except ShapeError as error:
             raise error.at(index) from error.__cause__
+        except RecursionError as error:
+            raise MessagesError(f"message {index}: nested too deeply", index=index) from error
+        except (TypeError, ValueError) as error:
+            raise MessagesError(f"message {index}: not JSON: {error}", index=index) from error
 
-    def _add(self, read: _Read, items: list[Item]) -> None:
-        """Note the next message, and add its items to those that are not taken yet."""
+    def _add(self, read: _Read) -> None:
+        """Note the next message, and add its items."""
         shape, message, role, parts, stays = read
-        index, first = self.message_count, len(self.items) + len(items)
+        index, first = self.message_count, len(self.items)
         self.message_count += 1
         self._starts.append(first)
         self._shapes.append(shape)
@@ -269,8 +271,6 @@ class Reading:
             self.turn_starts.append(index)
             if not self._asked:
                 self._running_from = index
-        elif role == "assistant" and parts:
-            self._asked = any(map(_asks, parts))
         if stays:
             self.staying.append(index)
         if role == "assistant" or self._begun is not None:
@@ -278,8 +278,45 @@ class Reading:
             thinks = not shape.splits_replies and "thinking" in map(_KIND, parts)
             positions = range(first, first + len(parts))
             self._reply(index, positions, role, splits=shape.splits_replies, is_whole=thinks)
-        reply = index if self._begun is None else self._begun
-        items += _items(read, index, len(self.turn_starts), reply)
+        asks = self._add_items(parts, role, "" if type(message) is dict else author_of(message))
+        if role == "assistant" and parts:
+            self._asked = asks
+
+    def _add_items(self, parts: Sequence[Part], role: str, by: Author | Literal[""]) -> bool:
+        """Add the items of the newest message, and return whether one is a call.
+
+        Results and the items inside them get the tool of their call.
+        """
+        items, message, turn = self.items, self.message_count - 1, len(self.turn_starts)
+        asks, result = False, -1
+        for position, part in enumerate(parts, len(items)):
+            path, kind, text, counted, media, tool, call_id, error, media_type, number = part[:10]
+            author, takes_text, blocks, signed, other_id = part[10:]
+            call_message = inside = None
+            if kind == "tool_result":
+                result, key = position, key_of(call_id, tool, role, path)
+                if call := self._answered_by(key, position):
+                    tool, call_message = call.tool, call.call_message
+                    other_id = call.tool_use_id if call_id == call.other_id else None
+            elif number:
+                inside, tool, call_message = result, items[result].tool, items[result].call_message
+            elif kind == "tool_call" or (kind == UNKNOWN and tool is not None):
+                asks, call_message = True, message if self._begun is None else self._begun
+            texts: Text | tuple[Text, ...] = text
+            if blocks is not None and len(blocks.texts) > 1:
+                texts = blocks.texts
+                counted = None if counted == text else counted
+            item = Item(
+                message, path, kind, kind, role, texts, texts if counted is None else counted,
+                media, turn, tool, call_id, call_message, error, media_type, inside, number,
+                author or by, takes_text, blocks, other_id, signed,
+            )  # fmt: skip
+            items.append(item)
+            if kind == "tool_call" or (kind == UNKNOWN and not number and item.is_call):
+                self._open(item, key_of(call_id, tool, role, path), position)
+            elif kind == UNKNOWN and not number and item.is_answer:
+                self._answered_by(call_id, position)
+        return asks
 
     def _reply(
         self, index: int, positions: range, role: str, *, splits: bool, is_whole: bool
@@ -296,25 +333,7 @@ class Reading:
             self._newest_reply = range(start, positions.stop)
             self._is_newest = True
 
-    def _take(self, items: list[Item]) -> None:
-        """Add the items; results and the items inside them get the tool of their call."""
-        first, result = len(self.items), -1
-        # Each is replaced in its place, so that not all items exist twice at once.
-        for i, item in enumerate(items):
-            kind = item.kind
-            if kind == "tool_result":
-                result = i
-                items[i] = self._paired(item, first + i)
-            elif item.number:
-                items[i] = _inside(item, items[result], first + result)
-            elif kind == "tool_call" or item.is_call:
-                self._open(item, first + i)
-            elif kind == UNKNOWN and item.is_answer:
-                self._paired(item, first + i)
-        self.items += items
-
-    def _open(self, call: Item, position: int) -> None:
-        key = call_key(call)
+    def _open(self, call: Item, key: object, position: int) -> None:
         if key is None:
             return
         if call.other_id is not None:
@@ -331,9 +350,12 @@ class Reading:
         self._bonds.setdefault(item, []).append(other)
         self._bonds.setdefault(other, []).append(item)
 
-    def _paired(self, result: Item, position: int) -> Item:
-        key = self._asked_by(call_key(result))
-        if calls := self._open_calls.get(key):
+    def _answered_by(self, key: object, position: int) -> Item | None:
+        """Note an answer with a key, and return the call that it belongs to, if any."""
+        if not (calls := self._open_calls.get(key)):
+            key = self._asked_by(key)
+            calls = self._open_calls.get(key)
+        if calls:
             answered, call = self._answered[key] = calls.pop(0)
             if not calls:
                 del self._open_calls[key]
@@ -343,49 +365,14 @@ class Reading:
             for other in (answered, *self._replaced.pop(key, ())):
                 self._bind(other, position)
         else:
-            return result
+            return None
         self.partners[position] = answered
-        other = call.tool_use_id if result.tool_use_id == call.other_id else None
-        return result._replace(tool=call.tool, call_message=call.call_message, other_id=other)
+        return call
 
 
-def _inside(item: Item, result: Item, position: int) -> Item:
-    """Return an item inside a result with what it has from that result, and its position."""
-    return item._replace(tool=result.tool, call_message=result.call_message, inside=position)
-
-
-class _Read(NamedTuple):
-    """A message that was checked: what its shape says of it."""
-
-    shape: Shape
-    message: Message
-    role: str
-    parts: Sequence[Part]
-    stays: bool
-
-
-def _items(read: _Read, index: int, turn: int, reply: int) -> Iterator[Item]:
-    """Yield the items of the message at a position; `reply` is where its reply begins."""
-    role, by = read.role, "" if type(read.message) is dict else author_of(read.message)
-    for part in read.parts:
-        path, kind, text, counted, media, tool, call_id, error, media_type, number = part[:10]
-        texts: Text | tuple[Text, ...] = text
-        if part.blocks is not None and len(part.blocks.texts) > 1:
-            texts = part.blocks.texts
-            counted = None if counted == text else counted
-        yield Item(
-            index, path, kind, kind, role, texts, texts if counted is None else counted, media,
-            turn, tool, call_id, reply if _asks(part) else None, error, media_type, None, number,
-            part.author or by, part.takes_text, part.blocks, part.other_id, part.signed,
-        )  # fmt: skip
-
-
+# A message that was checked: its shape, its role, its parts, and whether it survives a compaction.
+_Read: TypeAlias = tuple[Shape, Message, str, Sequence[Part], bool]
 _KIND = attrgetter("kind")
-
-
-def _asks(part: Part) -> bool:
-    """Whether a part is a call, of a tool of the client or of the provider."""
-    return part.kind == "tool_call" or (part.kind == UNKNOWN and part.tool is not None)
 
 
 def unsigned(items: Sequence[Item], places: range) -> Iterator[int]:
@@ -408,16 +395,6 @@ def items_of(messages: Sequence[Message], shapes: Shapes = BUILT_IN) -> tuple[It
     Raises `MessagesError` like `checked_messages`. `Reading` says how results and calls are paired.
     """
     return tuple(Reading(shapes, messages).items)
-
-
-def _parts(shape: Shape, message: Message, index: int) -> Sequence[Part]:
-    try:
-        found = shape.parts(message)
-        return found if type(found) is list else list(found)
-    except RecursionError as error:
-        raise MessagesError(f"message {index}: nested too deeply", index=index) from error
-    except (TypeError, ValueError) as error:
-        raise MessagesError(f"message {index}: not JSON: {error}", index=index) from error
 
 
 def checked_messages(messages: object, first: int = 0) -> Sequence[Message]:

@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 from policyctx.definitions.items import BUILT_IN_TYPES, Author, Item
 from policyctx.definitions.names import READ_TOOL, recall_tool
 from policyctx.errors import InputError, Location
+from policyctx.messages.json_text import compact_json
 from policyctx.paths import path_parts
 from policyctx.planning.decisions import Reason
 from policyctx.planning.facts import Unit
@@ -116,7 +117,7 @@ class OffloadPolicy:
         }
         self._own_types = _ByTool[tuple[str, str | None], list[tuple[str, Match]]]()
         self._treatments = _ByTool[tuple[str, str, str | None], Treatment | None]()
-        self._naming = _ByTool[tuple[str | None, bool], tuple[tuple[str, Wording], ...]]()
+        self._naming = _ByTool[tuple[str | None, bool], tuple[tuple[str, str, Wording], ...]]()
 
     @classmethod
     def load(
@@ -416,15 +417,16 @@ class OffloadPolicy:
 
     def wordings_naming_files(
         self, tool: str | None, *, of_calls: bool
-    ) -> Sequence[tuple[str, Wording]]:
-        """Return what may be left of calls or other items of this tool, each with an item type.
+    ) -> Sequence[tuple[str, str, Wording]]:
+        """Return what may be left of calls or other items of this tool: how it begins, as what type
+        of item, and by which wording; the beginning of what is left in a call is JSON.
 
         Where the type is not part of a file's path, alike wordings of several types are one.
         """
         if (known := self._naming.get((tool, of_calls))) is not None:
             return known
         has_type = any("item_type" in part.fields for part in self.path_parts)
-        found: dict[tuple[str, str], tuple[str, Wording]] = {}
+        found: dict[tuple[str, str], tuple[str, str, Wording]] = {}
         for step in (step for step in self.policy.steps if step.saves):
             for name in (*BUILT_IN_TYPES, *self.items):
                 if of_calls != (self.types.lineage(name)[-1] == "tool_call"):
@@ -434,7 +436,9 @@ class OffloadPolicy:
                     left = self.wording(step, name, tool)
                     key = name if has_type else "", left.shown.text
                     if left.names_file:
-                        found.setdefault(key, (name, left))
+                        start = left.template.pieces[0]
+                        start = compact_json(start)[1:-1] if of_calls else start
+                        found.setdefault(key, (start, name, left))
         self._naming[tool, of_calls] = named = tuple(found.values())
         return named
 

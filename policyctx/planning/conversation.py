@@ -15,7 +15,6 @@ from policyctx.definitions.actions import Action
 from policyctx.definitions.items import MEDIA_TYPES, Item, Message
 from policyctx.definitions.names import recall_tool
 from policyctx.messages.editing import Staying, strings_in
-from policyctx.messages.json_text import compact_json
 from policyctx.messages.reading import Reading
 from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
 from policyctx.messages.shapes.shape import kind_of_text
@@ -257,10 +256,11 @@ class Conversation:
 
         An earlier call left them, or a session whose store keeps no records.
         """
-        for position in range(self._noted, len(self.items)):
-            if position not in self.fates:
-                for path in _named_paths(self.items[position], self.policy, self.facts):
-                    self.paths.add(path)
+        if not (new := range(self._noted, len(self.items))):
+            return
+        there = (self.items[position] for position in new if position not in self.fates)
+        for path in _named_paths(there, self.policy, self.facts):
+            self.paths.add(path)
         self._noted = len(self.items)
 
     def report(self) -> None:
@@ -567,18 +567,19 @@ def own_path(item: Item, policy: OffloadPolicy, facts: Facts) -> str:
     )
 
 
-def _named_paths(item: Item, policy: OffloadPolicy, facts: Facts) -> Iterator[str]:
-    """Yield the files that a text names as a placeholder, or the strings of a call's input."""
-    if type(item.texts) is tuple and len(item.texts) > 1:
-        return
-    is_call = item.kind == "tool_call"
-    for item_type, wording in policy.wordings_naming_files(item.tool, of_calls=is_call):
-        start = wording.template.pieces[0]
-        if compact_json(start)[1:-1] in item.text if is_call else item.text.startswith(start):
-            typed = item._replace(type=item_type)
-            path = own_path(typed, policy, facts)
-            file = File(path, f"{facts.root}/{path}")
-            for text in strings_in(item) if is_call else (item.text,):
-                found = named_path(wording, with_text(typed, text), file, facts)
-                if found is not None:
-                    yield found
+def _named_paths(items: Iterable[Item], policy: OffloadPolicy, facts: Facts) -> Iterator[str]:
+    """Yield the files that texts name as placeholders, or the strings of a call's input."""
+    for item in items:
+        if type(item.texts) is tuple and len(item.texts) > 1:
+            continue
+        is_call = item.kind == "tool_call"
+        whole = item.texts if type(item.texts) is str else item.text
+        for start, item_type, wording in policy.wordings_naming_files(item.tool, of_calls=is_call):
+            if start in whole if is_call else whole.startswith(start):
+                typed = item._replace(type=item_type)
+                path = own_path(typed, policy, facts)
+                file = File(path, f"{facts.root}/{path}")
+                for text in strings_in(item) if is_call else (whole,):
+                    found = named_path(wording, with_text(typed, text), file, facts)
+                    if found is not None:
+                        yield found

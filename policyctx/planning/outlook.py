@@ -62,9 +62,10 @@ class Outlook:
 
     def is_out_for(self, position: int, step: Step) -> bool:
         """Return whether nothing of the item is left that this step may take."""
-        fate = self.fate(position)
-        stays = fate is not None and not fate.gives_way_to(step)
-        return stays or not self.is_there(position)
+        fate, inside = self.fate(position), self.conversation.items[position].inside
+        if inside is not None and self.fate(inside) is not None:
+            return True
+        return fate is not None and (fate.action.leaves_nothing or not fate.gives_way_to(step))
 
     def is_there(self, position: int) -> bool:
         """Return whether anything of the item is left in the list; see `Conversation.is_there`."""

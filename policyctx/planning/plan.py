@@ -102,7 +102,10 @@ class Plan:
     @property
     def compaction(self) -> Replacing | None:
         """What a summary is to replace, after all other decisions; None for nothing."""
-        return next((o.replaces for o in self.outcomes if o.replaces is not None), None)
+        for outcome in self.outcomes:
+            if outcome.replaces is not None:
+                return outcome.replaces
+        return None
 
     @property
     def gates(self) -> tuple[GateVerdict, ...]:

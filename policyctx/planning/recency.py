@@ -139,7 +139,8 @@ class Recency:
             self._groups[key] = group
         counts_tokens = group.shape in {"tokens", "max_tokens"}
         tokens = self._in.own_tokens(position) if counts_tokens else 0
-        group.add(position, item, tokens, self._replies(item))
+        replies = self._replies(item) if group.shape == "replies" else 0
+        group.add(position, item, tokens, replies)
         self._group_of[position] = group
         if item.call_message is not None:
             self._batches[item.call_message][group].append(position)
@@ -186,9 +187,10 @@ class Recency:
         groups = None if call is None else self._batches.get(call)
         recent = list[list[int]]()
         for group, batch in (groups or {}).items():
-            first = group.first_recent(at)
-            recent.append(batch[bisect_left(batch, first) : bisect_left(batch, at.items)])
-        for other in merge(*recent):
+            if batch != [position]:  # most are called alone
+                first = group.first_recent(at)
+                recent.append(batch[bisect_left(batch, first) : bisect_left(batch, at.items)])
+        for other in merge(*recent) if recent else ():
             if other != position and self._stands(other, fate_of):
                 yield other
 

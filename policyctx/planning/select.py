@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
 from heapq import heappop, heappush
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -201,10 +200,11 @@ class Candidates:
         waiting, self._waiting = self._waiting, []
         now = View(self._in.checkpoint(), self._in.fates.get)
         for position in waiting:
-            if self._is_held(position, now):
+            treatment = self.treatment(position)
+            if self._is_held(position, treatment, now):
                 self._waiting.append(position)
             else:
-                self._make_ready(position)
+                self._make_ready(position, treatment)
 
     def _look_at_superseded(self) -> None:
         found = self._in.superseded.found
@@ -229,12 +229,12 @@ class Candidates:
         for inner in self._in.inside(position):
             self._forget(inner)
         if was_ready:
-            self._make_ready(position)
+            self._make_ready(position, self.treatment(position))
         elif position in self._below and self._may_take(position, fate):
             self._waiting.append(position)
         around = self._in.items[position].inside
         if around is not None and self._forget(around):
-            self._make_ready(around)
+            self._make_ready(around, self.treatment(around))
 
     def first(self) -> int | None:
         """Return the position of the first item that is ready."""
@@ -282,7 +282,7 @@ class Candidates:
         if treatment is None:
             return None
         lasting = _lasting(self.step, item, treatment, self._in.facts)
-        if lasting or self._is_held(position, View(at, fate_of)):
+        if lasting or self._is_held(position, treatment, View(at, fate_of)):
             return None  # the cheaper check comes first
         draft = self.draft(position)
         return draft if isinstance(draft, Draft) else None
@@ -354,8 +354,10 @@ class Candidates:
 
     def is_small(self, position: int, fate: Decision | None) -> bool:
         """Return whether the placeholder that is left of a candidate is below the threshold."""
+        if fate is None or fate.placeholder is None:
+            return False
         threshold = self.treatment(position).threshold
-        if fate is None or fate.placeholder is None or threshold is None:
+        if threshold is None:
             return False
         return self._in.facts.length(fate.placeholder, threshold.unit) < threshold.amount
 
@@ -395,31 +397,29 @@ class Candidates:
         may_leave = lasting is None or (lasting == "small" and fate is not None)
         return may_leave and self._may_take(position, fate)
 
-    def _make_ready(self, position: int) -> None:
+    def _make_ready(self, position: int, treatment: Treatment) -> None:
         fate = self._in.fates.get(position)
         if not self._may_take(position, fate):
             return
-        treatment = self.treatment(position)
         draft = drafted(self._in, position, self.step, treatment, fate)
         if isinstance(draft, Reason):
             return
         self.ready[position] = draft
         if self._sizes:
-            self._measure(position, treatment)
+            self._measure(position, treatment, draft)
             heappush(self._first, position)
 
-    def _measure(self, position: int, treatment: Treatment) -> None:
+    def _measure(self, position: int, treatment: Treatment, draft: Draft) -> None:
         """Add an item's sizes to the sums; those of one inside another are a part of that one's."""
         if self._in.items[position].inside in self.ready:
             return
         for inner in self._in.inside(position):
             if (part := self.ready.get(inner)) is not None:
                 self.sums.subtract(part.sizes)
-                self.ready[inner] = replace(part, sizes={})
-        draft = self.ready[position]
-        draft = replace(draft, sizes=self._sizes_now(position, treatment))
-        self.ready[position] = draft
-        self.sums.update(draft.sizes)
+                self.ready[inner] = part._replace(sizes={})
+        sizes = self._sizes_now(position, treatment)
+        self.ready[position] = Draft(draft.wanted_path, sizes, draft.left)
+        self.sums.update(sizes)
 
     def _sizes_now(self, position: int, treatment: Treatment) -> dict[str, int]:
         units: tuple[Unit, ...] = ("tokens", "chars")
@@ -446,11 +446,12 @@ class Candidates:
         """Yield those that nothing holds and of which enough is left."""
         now = View(self._in.checkpoint(), fate_of)
         for position in positions:
-            if not self._is_held(position, now) and self._may_take(position, fate_of(position)):
+            is_held = self._is_held(position, self.treatment(position), now)
+            if not is_held and self._may_take(position, fate_of(position)):
                 yield position
 
-    def _is_held(self, position: int, view: View) -> bool:
-        case = self._case(position, self.treatment(position), view)
+    def _is_held(self, position: int, treatment: Treatment, view: View) -> bool:
+        case = self._case(position, treatment, view)
         return any(check(case) is not None for check in PASSING)
 
 

@@ -8,7 +8,7 @@ item's place.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cache
 from typing import NamedTuple
 
@@ -38,10 +38,10 @@ _ONLY_WHOLE = Reason(
     "protected", {"why": "no text may take its place, only a drop or a compaction"}
 )
 NO_FILE = File("", "")
+_NO_SIZES: Mapping[str, int] = {}  # a read-only view of it could not be pickled
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(NamedTuple):
     """An item that a step would take.
 
     `wanted_path` is the path of its file below the root, whether or not the name is free; empty
@@ -51,7 +51,7 @@ class Draft:
     """
 
     wanted_path: str
-    sizes: Mapping[str, int] = field(default_factory=dict)
+    sizes: Mapping[str, int] = _NO_SIZES
     left: Left | None = None
 
 
@@ -211,8 +211,7 @@ def expected_file(path: str, facts: Facts) -> File:
     return File(path, f"{facts.root}/{path}") if path else NO_FILE
 
 
-@dataclass(frozen=True, slots=True)
-class Exit:
+class Exit(NamedTuple):
     """How a step takes one item: its action, what it leaves, and the file of the content.
 
     `file` is the expected one if the step `saves`, else one that holds the content already, or
@@ -348,18 +347,32 @@ class Taking:
     ) -> Decision:
         path = "" if draft is None else draft.wanted_path
         out = exit_of(self._in, position, self._step, wording, path)
-        decision = self._leaving(position, out, reason, rule)
-        file = decision.file or NO_FILE
+        file = self._file(out)
         left = draft.left if draft is not None and self._words_as_drafted else None
         if left is not None and left.wording is out.wording and left.file == file:
             text = left.text
         else:
-            text = left_in_place(decision.item, out.wording, file, self._facts, unit)
-        return replace(decision, placeholder=text, wording=out.wording, unit=unit)
+            text = left_in_place(self._in.items[position], out.wording, file, self._facts, unit)
+        return self._leaving(
+            position, out, file, reason, rule, placeholder=text, wording=out.wording, unit=unit
+        )
 
-    def _leaving(self, position: int, out: Exit, reason: Reason, rule: RulePath) -> Decision:
-        """Return the decision that an item leaves so, with nothing in its place."""
-        file = self._outlook.file(out.wanted_path) if out.saves else out.file
+    def _file(self, out: Exit) -> File:
+        return self._outlook.file(out.wanted_path) if out.saves else out.file
+
+    def _leaving(
+        self,
+        position: int,
+        out: Exit,
+        file: File,
+        reason: Reason,
+        rule: RulePath,
+        *,
+        placeholder: str | None = None,
+        wording: Wording | None = None,
+        unit: Unit = "tokens",
+    ) -> Decision:
+        """Return the decision that an item leaves so, by default with nothing in its place."""
         return Decision(
             position,
             self._in.items[position],
@@ -367,6 +380,9 @@ class Taking:
             reason,
             step=self._step.name,
             rule_path=rule,
+            placeholder=placeholder,
+            wording=wording,
+            unit=unit,
             file=None if file is NO_FILE else file,
             wanted_path=out.wanted_path,
             is_read_back=file is not NO_FILE and not out.saves,
@@ -432,7 +448,7 @@ class Taking:
         fate = self._outlook.fate(position)
         if fate is None or fate.file is None or (fate.is_new and not self._step.saves):
             out = exit_of(self._in, position, self._step, _call_again())
-            return self._leaving(position, out, reason, rule)
+            return self._leaving(position, out, self._file(out), reason, rule)
         # Its content has a file already, or an earlier step of this plan saves it.
         return Decision(
             position,

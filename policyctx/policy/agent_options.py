@@ -31,9 +31,8 @@ def checks_options(function: Callable[P, R]) -> Callable[P, R]:
     the error by its own name.
     """
     code = function.__code__
-    known = [
-        n for n in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount] if n != "self"
-    ]
+    count = code.co_argcount + code.co_kwonlyargcount
+    known = [name for name in code.co_varnames[:count] if name != "self"]
     called = function.__qualname__.removesuffix(".__init__")
 
     if inspect.iscoroutinefunction(function):
@@ -170,12 +169,12 @@ def tree_of(document: Mapping[str, Any]) -> Node:
     return _node(document, Location("code"))
 
 
-def _key(*paths: Sequence[str]) -> Callable[[_Option, Node], Node]:
+def _key(*dotted: str) -> Callable[[_Option, Node], Node]:
     """Return the change that sets one key of a policy, or several to one value."""
 
     def change(option: _Option, root: Node) -> Node:
-        for path in paths:
-            root = _set(root, path, option.node())
+        for path in dotted:
+            root = _set(root, path.split("."), option.node())
         return root
 
     return change
@@ -308,19 +307,17 @@ _CHANGES: dict[str, Callable[[_Option, Node], Node]] = {
     "offload_token_threshold": _threshold("min_tokens", "min_chars"),
     "offload_char_threshold": _threshold("min_chars", "min_tokens"),
     "offload_ratio_threshold": _ratio,
-    "offload_root_path": _key(("store", "root")),
+    "offload_root_path": _key("store.root"),
     "ephemeral_keep_recent": _recency,
     "threshold": _when_to_summarise,
-    "context_window": _key(("model", "context_window")),
-    "model": _key(("compaction", "summary", "model")),
-    "summary_max_words": _key(("compaction", "summary", "max_words")),
-    "summary_check": _key(("compaction", "summary", "check")),
-    "summary_timeout": _key(
-        ("compaction", "summary", "timeout"), ("compaction", "summary", "total_timeout")
-    ),
-    "max_restore_files": _key(("compaction", "restore", "max_files")),
-    "max_restore_tokens_per_file": _key(("compaction", "restore", "max_tokens_per_file")),
-    "max_restore_tokens_total": _key(("compaction", "restore", "max_tokens_total")),
-    "work_dir": _key(("compaction", "restore", "work_dir")),
+    "context_window": _key("model.context_window"),
+    "model": _key("compaction.summary.model"),
+    "summary_max_words": _key("compaction.summary.max_words"),
+    "summary_check": _key("compaction.summary.check"),
+    "summary_timeout": _key("compaction.summary.timeout", "compaction.summary.total_timeout"),
+    "max_restore_files": _key("compaction.restore.max_files"),
+    "max_restore_tokens_per_file": _key("compaction.restore.max_tokens_per_file"),
+    "max_restore_tokens_total": _key("compaction.restore.max_tokens_total"),
+    "work_dir": _key("compaction.restore.work_dir"),
     "reads_file": _readers,
 }

@@ -170,7 +170,6 @@ def _no_entry(agent: str, file: AgentsFile) -> PolicyError:
     return PolicyError([Diagnostic(file.place, "PC206", sentence, said)])
 
 
-# What a policy in an entry does not have: both stand elsewhere in the file.
 _NAMED = {
     "type": "string",
     "minLength": 1,

@@ -28,7 +28,7 @@ from policyctx.policy.lookup import RulePath
 from policyctx.policy.models import ItemRule, Policy, Section, Step
 from policyctx.policy.models.compaction import Summary
 from policyctx.policy.models.rules import KeepRecent, Placeholder
-from policyctx.policy.nodes import Node, action_of, pairs_of, sections, steps_of
+from policyctx.policy.nodes import Node, action_of, elements_of, pairs_of, sections, steps_of
 from policyctx.policy.values import parsed_template
 
 _OF_THE_FILE = frozenset(SAVED_FIELDS)
@@ -65,18 +65,17 @@ def path_in_cleared(placeholder: Node | None) -> Iterator[Diagnostic]:
         yield Diagnostic(place, "PC107", _NO_PATH, "give a `text`: the default one names the path")
 
 
-def wordings_without_source(root: Node, policy: Policy) -> Iterator[Diagnostic]:
+def wordings_without_source(checked: reach.Checked) -> Iterator[Diagnostic]:
     """Yield an error for each wording that shows what its step has not.
 
     That is the file of what is cleared, and the text of what a placeholder is left of. Which
     wording a step leaves takes the whole policy, so it has to be right in all else. A policy far
     larger than a person writes is looked at in part.
     """
-    checked = reach.Checked(root, policy)
     for path, step in checked.steps:
         if step.select.placeholders and step.placeholder is not None:
             if why := _why_not_smaller(step.placeholder):
-                _, node = root.deepest((*path, "placeholder"))
+                _, node = checked.root.deepest((*path, "placeholder"))
                 yield Diagnostic((_text(node) or node).at, "PC107", why)
         elif step.placeholder is None and (step.select.placeholders or _names_no_file(step.action)):
             why_not = _why_not_smaller if step.select.placeholders else _why_not_cleared
@@ -143,15 +142,9 @@ MOST_TOLD = 100
 _TYPE_NAME = re.compile(r"[a-z][a-z0-9_]{0,59}")
 # Keys of a selection that look at the whole list, which an item that arrives is not seen in.
 _ON_ARRIVAL = (
-    "keep_recent",
-    "keep_first",
-    "order",
-    "until",
-    "ephemeral",
-    "superseded",
-    "unit",
+    "keep_recent", "keep_first", "order", "until", "ephemeral", "superseded", "unit",
     "placeholders",
-)
+)  # fmt: skip
 
 
 def inconsistencies(root: Node) -> Iterator[Diagnostic]:
@@ -250,15 +243,8 @@ def _type_lists(root: Node) -> Iterator[Node]:
     """Every list of item types in the steps: of a selection, and of the gate `items`."""
     for step in steps_of(root):
         lists = [step.child("select", "types")]
-        lists += [gates.child("items", "types") for gates in _gates(step)]
+        lists += [gates.child("items", "types") for gates in elements_of(step.child("when"))]
         yield from (node for types in lists if types is not None for node in types.elements)
-
-
-def _gates(step: Node) -> list[Node]:
-    when = step.child("when")
-    if when is None:
-        return []
-    return [when] if when.is_map else when.elements
 
 
 def _wrong_steps(steps: list[Node]) -> Iterator[Diagnostic]:
@@ -288,7 +274,7 @@ def _wrong_steps(steps: list[Node]) -> Iterator[Diagnostic]:
 
 def _waited_for(step: Node) -> list[Node | None]:
     """Return the `failed` of each alternative of a step's gates; None where there is none."""
-    return [gates.child("failed") for gates in _gates(step)]
+    return [gates.child("failed") for gates in elements_of(step.child("when"))]
 
 
 def _wrong_failures(
@@ -345,9 +331,8 @@ def _out_of_place_by_action(step: Node, action: Action, *, is_last: bool) -> Ite
     selection = action.selection_without_use.items()
     wrong += [(step.child("select", key), key, f"; {why}") for key, why in selection]
     if action.leaves_placeholder:
-        unit, until = step.child("select", "unit"), step.child("select", "until")
+        unit, ends = step.child("select", "unit"), elements_of(step.child("select", "until"))
         wrong.append((unit, "unit", "; each item leaves a placeholder of its own"))
-        ends = [] if until is None else [until, *until.elements]
         why = "; a message with a placeholder stays"
         wrong += [(end.child("messages"), "messages", why) for end in ends]
     for node, key, why in wrong:
@@ -378,12 +363,11 @@ def _split_batches(recency: Node | None, by: str) -> Iterator[Diagnostic]:
         yield Diagnostic(batches.place, "PC107", sentence, "remove it, or write `batches: whole`")
 
 
-def split_where_dropped(root: Node, policy: Policy) -> Iterator[Diagnostic]:
+def split_where_dropped(checked: reach.Checked) -> Iterator[Diagnostic]:
     """Yield an error for each rule with `batches: split` that counts for a `drop` step.
 
     Which rules those are takes the whole policy, as in `wordings_without_source`.
     """
-    checked = reach.Checked(root, policy)
     found: dict[RulePath, Step] = {}
     for _, step in checked.steps:
         if step.action.leaves_nothing and step.select.keep_recent is None:
@@ -394,23 +378,21 @@ def split_where_dropped(root: Node, policy: Policy) -> Iterator[Diagnostic]:
                     found |= {p: step for p, keep in given if keep and keep.batches == "split"}
     for path, step in found.items():
         if checked.is_written(path):
-            yield from _split_batches(root.deepest(path)[1], f"the step {step.name!r}, which drops")
+            by = f"the step {step.name!r}, which drops"
+            yield from _split_batches(checked.root.deepest(path)[1], by)
 
 
-def summaries_without_model(root: Node, policy: Policy) -> Iterator[Diagnostic]:
+def summaries_without_model(checked: reach.Checked) -> Iterator[Diagnostic]:
     """Yield an error for each summary whose keys need a model, and that names none."""
-    checked = reach.Checked(root, policy)
     for step, _, settings in checked.compactions:
-        needs = _why_model_is_needed(settings.summary, policy)
-        if needs is not None:
+        if needs := _why_model_is_needed(settings.summary, checked.policy):
             key, sentence, help_ = needs
             path = checked.compaction_key(step, "summary", key) or ()
             yield Diagnostic(checked.place(path), "PC102", sentence, help_)
 
 
-def wordings_of_no_summary(root: Node, policy: Policy) -> Iterator[Diagnostic]:
+def wordings_of_no_summary(checked: reach.Checked) -> Iterator[Diagnostic]:
     """Yield an error for a compaction without a summary whose wording shows one, or is empty."""
-    checked = reach.Checked(root, policy)
     for step, _, settings in checked.compactions:
         if settings.summary.by != NONE:
             continue

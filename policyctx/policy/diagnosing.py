@@ -63,9 +63,8 @@ def diagnostics(root: Node, errors: Iterable[ErrorDetails]) -> list[Diagnostic]:
         path, node = root.deepest(error["loc"])
         if error["type"] == "missing" and (path, error["loc"][-1]) not in misspelt:
             sentence = f"the key {error['loc'][-1]!r} is missing"
-            found[path, sentence] = [
-                Diagnostic(node.at, "PC102", sentence, example_of_key((*path, error["loc"][-1])))
-            ]
+            help_ = example_of_key((*path, error["loc"][-1]))
+            found[path, sentence] = [Diagnostic(node.at, "PC102", sentence, help_)]
         elif _is_of_other_form(error, path, node, errors):
             continue
         elif error["type"] not in {"extra_forbidden", "missing"} and node.place not in found:
@@ -122,9 +121,8 @@ def _about_value(error: ErrorDetails, path: Path, node: Node) -> Iterator[Diagno
             yield Diagnostic(place, "PC109", sentence)
     else:
         code, sentence = _refusal(error)
-        yield Diagnostic(
-            node.at, code, f"{sentence}, got {shown_node(node)}", _value_hint(kind, path, node)
-        )
+        sentence = f"{sentence}, got {shown_node(node)}"
+        yield Diagnostic(node.at, code, sentence, _value_hint(kind, path, node))
 
 
 def _refusal(error: ErrorDetails) -> tuple[str, str]:
@@ -146,11 +144,8 @@ def _wrong_template(wrong: TemplateError, node: Node) -> Iterator[tuple[Location
     A field that is written with escapes or on two lines has the place of the text.
     """
     if node.variable is not None:
-        fields = ", ".join(wrong.known)
-        sentence = (
-            f"{shown_node(node)} has an unknown field or a lone brace; the fields are {fields}"
-        )
-        yield node.at, sentence
+        what = f"{shown_node(node)} has an unknown field or a lone brace"
+        yield node.at, f"{what}; the fields are {', '.join(wrong.known)}"
         return
     places = {
         found: replace(place, column=place.column + start)
@@ -172,14 +167,14 @@ def _value_hint(kind: str, path: Path, node: Node) -> str:
 
 def not_one_of(node: Node, known: list[str]) -> Diagnostic:
     """Say that a value is none of those known, and which is nearest."""
+    likely = ""
     if len(known) == 1:
         sentence = f"expected {known[0]!r}, got {shown_node(node)}"
-        return Diagnostic(node.at, "PC104", sentence)
-    if node.value is None and node.variable is None:
+    elif node.value is None and node.variable is None:
         sentence = f"expected one of {', '.join(known)}, got nothing"
-        return Diagnostic(node.at, "PC104", sentence)
-    sentence = f"{shown_node(node)} is none of {', '.join(known)}"
-    likely = hint(node.value, known) if node.variable is None else ""
+    else:
+        sentence = f"{shown_node(node)} is none of {', '.join(known)}"
+        likely = hint(node.value, known) if node.variable is None else ""
     return Diagnostic(node.at, "PC104", sentence, likely)
 
 

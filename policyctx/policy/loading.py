@@ -14,12 +14,12 @@ from typing import NamedTuple, TypeAlias
 from pydantic import ValidationError
 
 from policyctx.errors import Diagnostic, Location, PolicyError, UnknownPolicyError
-from policyctx.policy import consistency
+from policyctx.policy import consistency, reach
 from policyctx.policy.agent_options import checks_options
 from policyctx.policy.diagnosing import called_alike, diagnostics, hint, in_order, shown_node, word
 from policyctx.policy.models import VERSIONS, Policy
 from policyctx.policy.models.rules import Secret
-from policyctx.policy.nodes import Node, Path, compacts, read_policy_yaml, typed
+from policyctx.policy.nodes import Node, Path, compacts, elements_of, read_policy_yaml, typed
 from policyctx.policy.sources import PathName, PolicyName, PolicySource, environment, policy_source
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?\}", re.DOTALL)
@@ -167,7 +167,7 @@ def _entries(own: Node, problems: list[Diagnostic]) -> list[Node]:
     extends = own.child("extends")
     if extends is None or extends.value is None:
         return []
-    entries = extends.value if isinstance(extends.value, list) else [extends]
+    entries = elements_of(extends)
     sentence = "expected the name of a preset or the path of a file"
     wrong = [entry for entry in entries if not isinstance(entry.value, str) and entry.raw is None]
     problems += [Diagnostic(entry.at, "PC103", sentence) for entry in wrong]
@@ -255,9 +255,8 @@ def _merged_steps(base: Node, own: Node, problems: list[Diagnostic]) -> Node:
         is_off = step.said("remove") is False
         bare = step.without(*["before"] * (before is not None), *["remove"] * is_off)
         if before is not None and is_known:
-            sentence = (
-                f"{word(step.value['name'])} is replaced in place; `before` is for a new step"
-            )
+            replaced = f"{word(step.value['name'])} is replaced in place"
+            sentence = f"{replaced}; `before` is for a new step"
             problems.append(Diagnostic(before.named_at, "PC107", sentence))
         elif before is not None and before.value not in names:
             problems.append(_no_step(before, before, inherited))
@@ -423,12 +422,8 @@ def _cause(
     that each suffice, the last is the cause.
     """
     _, node = own.deepest(path)
-    parts: Iterable[str | int] = ()
-    if isinstance(node.value, dict):
-        parts = node.value
-    elif isinstance(node.value, list):
-        parts = _suspects(own, path, range(len(node.value)), found_in, wrong)
-    for part in parts:
+    indices = range(len(node.elements))
+    for part in node.value if node.is_map else _suspects(own, path, indices, found_in, wrong):
         inner = (*path, part)
         if inner == ("extends",):
             continue
@@ -466,20 +461,7 @@ def _suspects(
 
 
 def _pruned(node: Node, path: Path) -> Node:
-    first, *rest = path
-    if isinstance(node.value, list):
-        parts = [
-            _pruned(child, tuple(rest)) if i == first else child
-            for i, child in enumerate(node.value)
-            if rest or i != first
-        ]
-        return replace(node, value=parts)
-    kept = {
-        key: _pruned(child, tuple(rest)) if key == first else child
-        for key, child in node.value.items()
-        if rest or key != first
-    }
-    return replace(node, value=kept)
+    return node.changed(path, lambda _: None)
 
 
 def resolved(source: PolicySource, *, variables: Mapping[str, str] | None = None) -> Node:
@@ -493,8 +475,7 @@ def resolved(source: PolicySource, *, variables: Mapping[str, str] | None = None
 def completed(read: Extended) -> Node:
     """Return a tree in which every variable was set; raises `PolicyError` as `resolved` does."""
     tree = _as_wanted(read.root)
-    problems = [*read.problems, *unset(tree)]
-    if problems:
+    if problems := [*read.problems, *unset(tree)]:
         told = {problem.place for problem in problems}
         others = [d for d in _mistakes(tree)[1] if d.place not in told]
         others = [d for d in others if not read.problems or d.code not in _MAY_BE_INHERITED]
@@ -512,7 +493,7 @@ def validated(root: Node) -> Policy:
             consistency.summaries_without_model,
             consistency.wordings_of_no_summary,
         )
-        found = in_order([problem for check in checks for problem in check(root, policy)])
+        found = in_order(one for check in checks for one in check(reach.Checked(root, policy)))
     if found or policy is None:
         raise PolicyError(found)
     return policy

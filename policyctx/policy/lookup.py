@@ -138,8 +138,7 @@ def type_levels(policy: Policy, lineage: Sequence[str]) -> list[Level]:
 def nearest_given(given: Iterable[Level], key: str) -> tuple[Any, RulePath]:
     """Return the first value given for `key`, and its path; (None, the key) for none."""
     for path, level in given:
-        value = getattr(level, key, None)
-        if value is not None:
+        if (value := getattr(level, key, None)) is not None:
             return value, (*path, key)
     return None, (key,)
 
@@ -189,9 +188,8 @@ def matches(tool: str | None, globs: Iterable[str]) -> bool:
 
 def compaction_of(policy: Policy, step: Step) -> Compaction:
     """Return the policy's `compaction` with the keys of a `compact` step's over it."""
-    return (
-        policy.compaction if step.compaction is None else _over(policy.compaction, step.compaction)
-    )
+    whole, own = policy.compaction, step.compaction
+    return whole if own is None else _over(whole, own)
 
 
 def _over(base: S, own: S) -> S:

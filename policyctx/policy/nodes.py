@@ -81,6 +81,11 @@ class Node:
         """The elements of a list; none of any other value."""
         return list(self.value) if isinstance(self.value, list) else []
 
+    @property
+    def parts(self) -> list[tuple[str | int, Node]]:
+        """What a map or a list holds, by key or index; nothing of a scalar."""
+        return list(self.value.items() if self.is_map else enumerate(self.elements))
+
     def child(self, *path: str | int) -> Node | None:
         """Return what is under a key or at an index, or at the end of a path; None for nothing."""
         node: Node | None = self
@@ -99,6 +104,21 @@ class Node:
             return self
         return replace(self, value={k: v for k, v in self.value.items() if k not in keys})
 
+    def changed(self, path: Path, change: Callable[[Node], Node | None]) -> Node:
+        """Return the tree with what is at `path` changed, or left out where the change is None.
+
+        A tree that lacks the path comes back as it is.
+        """
+        first, *rest = path
+        if (child := self.child(first)) is None:
+            return self
+        new = child.changed(tuple(rest), change) if rest else change(child)
+        if self.is_map:
+            parts = {key: new if key == first else old for key, old in self.value.items()}
+            return replace(self, value={key: one for key, one in parts.items() if one is not None})
+        elements = [new if i == first else old for i, old in enumerate(self.value)]
+        return replace(self, value=[one for one in elements if one is not None])
+
     def said(self, *path: str | int) -> Any:  # noqa: ANN401 - what a file may say
         """Return the value at the end of a path, None for nothing."""
         child = self.child(*path)
@@ -109,8 +129,7 @@ class Node:
         node: Node = self
         found: Path = ()
         for part in path:
-            child = node.child(part)
-            if child is not None:
+            if (child := node.child(part)) is not None:
                 node, found = child, (*found, part)
         return found, node
 
@@ -143,14 +162,10 @@ class Node:
 
     def leaves(self, path: Path = ()) -> Iterator[tuple[Path, Node]]:
         """Yield every scalar, empty map and empty list with its path, in order."""
-        children: Any = ()
-        if isinstance(self.value, dict):
-            children = self.value.items()
-        elif isinstance(self.value, list):
-            children = enumerate(self.value)
-        if not children or not self.value:
+        parts = self.parts
+        if not parts:
             yield path, self
-        for part, child in children:
+        for part, child in parts:
             yield from child.leaves((*path, part))
 
 
@@ -163,17 +178,11 @@ def sections(
 
     What the models do not know is skipped.
     """
-    if isinstance(node.value, list):
-        for i, child in enumerate(node.value):
-            yield from sections(child, annotation, (*path, i))
-    elif isinstance(node.value, dict):
-        model = None if value_type(annotation) else model_in(annotation)
-        if model is not None:
-            yield path, model, node
-        for key, child in node.value.items():
-            inner = part_type(annotation, key)
-            if inner is not None:
-                yield from sections(child, inner, (*path, key))
+    if node.is_map and (model := model_in(annotation)) is not None:
+        yield path, model, node
+    for part, child in node.parts:
+        if (inner := part_type(annotation, part)) is not None:
+            yield from sections(child, inner, (*path, part))
 
 
 def part_type(annotation: Any, part: str | int) -> Any:  # noqa: ANN401 - type expressions
@@ -255,6 +264,13 @@ def steps_of(root: Node) -> list[Node]:
 def pairs_of(node: Node | None) -> list[tuple[str, Node]]:
     """Return the keys of a map and what is under them; nothing where no map is."""
     return list(node.value.items()) if node is not None and node.is_map else []
+
+
+def elements_of(node: Node | None) -> list[Node]:
+    """Return the elements of a list; a single value stands for a list of one."""
+    if node is None:
+        return []
+    return node.value if isinstance(node.value, list) else [node]
 
 
 # A full-width sign stands so far above its half-width twin.

@@ -32,22 +32,9 @@ _VARIABLE_REF = {"$ref": "#/$defs/Variable"}
 _DESCRIBING = ("description", "default", "examples")
 # The order in which a schema reads; what is not named here follows by the alphabet.
 _ORDER = (
-    "$schema",
-    "$id",
-    "$ref",
-    "title",
-    "description",
-    "type",
-    "const",
-    "enum",
-    "anyOf",
-    "oneOf",
-    "default",
-    "examples",
-    "required",
-    "properties",
-    "additionalProperties",
-)
+    "$schema", "$id", "$ref", "title", "description", "type", "const", "enum", "anyOf", "oneOf",
+    "default", "examples", "required", "properties", "additionalProperties",
+)  # fmt: skip
 _OF_SCHEMAS = frozenset({"properties", "$defs"})
 _OF_VALUES = frozenset({"const", "default", "enum", "examples", "required"})
 
@@ -65,8 +52,8 @@ def policy_schema() -> dict[str, Any]:
         properties = written["properties"]
         for name, part in properties.items():
             # pydantic leaves out what the map that is referred to says in the same words.
-            about = {} if "description" in part else {"description": _meaning(part, maps)}
-            properties[name] = {**_with_variable(part), **about}
+            said = part if "description" in part else maps[maps_in(part)[0][0]]
+            properties[name] = _with_variable({**part, "description": said["description"]})
     schema = {
         "$schema": DIALECT,
         "$id": schema_id("policy"),
@@ -78,12 +65,6 @@ def policy_schema() -> dict[str, Any]:
     schema["allOf"] = [_of_one_file(maps), _of_built_in_types()]
     ordered: dict[str, Any] = _in_order(schema)
     return ordered
-
-
-def _meaning(part: dict[str, Any], maps: dict[str, Any]) -> str:
-    [(name, _)] = maps_in(part)
-    found: str = maps[name]["description"]
-    return found
 
 
 def schema_of(dotted: str) -> dict[str, Any]:
@@ -142,8 +123,7 @@ def _with_variable(schema: dict[str, Any]) -> dict[str, Any]:
     for inner in ("items", "additionalProperties"):
         if isinstance(found.get(inner), dict):
             found[inner] = _with_variable(found[inner])
-    branches = found.get("anyOf", [])
-    if branches:
+    if branches := found.get("anyOf", []):
         inner_branches = [b if _is_scalar(b) else _with_variable(b) for b in branches]
         extra = [_VARIABLE_REF] if any(map(_is_scalar, branches)) else []
         return {**found, "anyOf": [*inner_branches, *extra]}
@@ -377,12 +357,9 @@ def _named(
 
 
 def _unknown(dotted: str, part: str, known: list[str], named: Sequence[str] = ()) -> PolicyError:
-    likely = hint(part, [*known, *named]) or (
-        f"the keys here are {', '.join(known)}" if known else ""
-    )
-    return PolicyError(
-        [Diagnostic(Location(dotted or "''"), "PC101", f"unknown key {part!r}", likely)]
-    )
+    there = f"the keys here are {', '.join(known)}" if known else ""
+    likely, place = hint(part, [*known, *named]) or there, Location(dotted or "''")
+    return PolicyError([Diagnostic(place, "PC101", f"unknown key {part!r}", likely)])
 
 
 _DEFAULT = re.compile(r" Default: (.+?)\.(?= |$)")
@@ -407,19 +384,15 @@ def explained(dotted: str) -> str:
     if key.name in required_keys(schema, key.map_name):
         default = "required"
     about = [("type", type_in_words(key.schema)), ("default", default.replace("`", "") or "none")]
-    about += [
-        ("example", f"{key.name}: {inline(value)}") for value in key.schema.get("examples", [])
-    ]
+    examples = key.schema.get("examples", [])
+    about += [("example", f"{key.name}: {inline(value)}") for value in examples]
     title = several[0].dotted if len(several) == 1 else dotted
     lines = [title, f"  {meaning}", "", *_aligned(about)]
     refused = [name for name, part in key.schema.get("properties", {}).items() if part is False]
     for map_name, way in maps_in(key.schema):
         below = properties(schema, map_name)
-        rows = [
-            (name, meaning_and_default(part)[0])
-            for name, part in below.items()
-            if name not in refused
-        ]
+        allowed = ((name, part) for name, part in below.items() if name not in refused)
+        rows = [(name, meaning_and_default(part)[0]) for name, part in allowed]
         whose = {".[]": "keys of each", ".*": "keys of each, by name"}.get(way, "keys")
         lines += ["", f"  {whose}", *("  " + line for line in _aligned(rows))]
     return "\n".join(lines)

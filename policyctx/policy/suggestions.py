@@ -136,15 +136,13 @@ def place_of_key(path: Path, node: Node, refused: Collection[str] = ()) -> str:
     nearest = min(places, key=ranks.__getitem__)
     start = len(here) if nearest[: len(here)] == here else 0
     is_refused = ranks[nearest][0]
-    written = _nested(
-        nearest, _value_at(nearest, node) if is_refused else _in_line(node.as_written()), start
-    )
+    value = _value_at(nearest, node) if is_refused else _in_line(node.as_written())
+    written = _nested(nearest, value, start)
     as_near = [names for names in places if ranks[names] == ranks[nearest]]
     # Of several places in one part of the policy, such as the gates, the first stands for all.
     by_part = {names[0]: names for names in reversed(as_near)}
-    owners = [
-        f"`{'.'.join(part for part in names[:-1] if part != '*')}`" for names in by_part.values()
-    ]
+    owned = (".".join(part for part in names[:-1] if part != "*") for names in by_part.values())
+    owners = [f"`{owner}`" for owner in owned]
     if is_refused and not start and (here or isinstance(node.value, dict | list)):
         return ""  # of the same name by chance
     return f"it belongs in {' or '.join(reversed(owners))}: write `{written}`"
@@ -155,12 +153,8 @@ def _name_of_rule(name: str, node: Node) -> str:
     for key in reversed(Policy.model_fields):
         values = value_type(Policy.model_fields[key].annotation)
         model = None if values is None else model_in(values)
-        if (
-            model is not None
-            and node.is_map
-            and node.value
-            and _passes(model.model_validate, node.plain())
-        ):
+        is_rule = model is not None and _passes(model.model_validate, node.plain())
+        if is_rule and node.is_map and node.value:
             written = _in_line({name: node.as_written()})
             return f"a rule by name belongs in `{key}`: write `{key}: {written}`"
     return ""
@@ -220,8 +214,7 @@ def _field(path: Path) -> tuple[type[Section], str] | None:
     """The model and the name of the key at `path`; None where a name of the user's stands."""
     if not path or not isinstance(path[-1], str):
         return None
-    above = type_at(path[:-1])
-    model = None if value_type(above) is not None else model_in(above)
+    model = model_in(type_at(path[:-1]))
     return (model, path[-1]) if model is not None and path[-1] in model.model_fields else None
 
 
@@ -231,8 +224,7 @@ def _example_with(path: Path, node: Node) -> PlainValue:
     is_scalar = not isinstance(value, dict | list) and value is not None
     if is_scalar and is_accepted(path, [value]):
         return [value]
-    annotation = type_at(path)
-    model = model_in(annotation if value_type(annotation) is None else None)
+    model = model_in(type_at(path))
     if is_scalar and model is not None and (around := _around(model, value)) is not None:
         return around
     field = _field(path)
@@ -253,9 +245,8 @@ def _around(
     for name in names:
         is_flag = isinstance(fields[name].default, bool) or (is_inner and isinstance(value, bool))
         # A text that could be anything is only taken for what the map is first about.
-        is_guess = (
-            isinstance(value, str) and _takes(model, name, "?") and name != next(iter(fields))
-        )
+        is_text = isinstance(value, str) and _takes(model, name, "?")
+        is_guess = is_text and name != next(iter(fields))
         is_word = is_inner and get_origin(fields[name].annotation) is Literal
         if not (is_flag or is_guess or is_word) and _takes(model, name, value):
             return {name: value}
@@ -279,12 +270,8 @@ def _smallest(model: type[Section]) -> dict[str, Any] | None:
 
 
 def _required(model: type[Section]) -> dict[str, Any]:
-    fields = model.model_fields.items()
-    return {
-        name: examples[0]
-        for name, field in fields
-        if field.is_required() and (examples := _examples(model, name))
-    }
+    required = (name for name, field in model.model_fields.items() if field.is_required())
+    return {name: found[0] for name in required if (found := _examples(model, name))}
 
 
 def _examples(model: type[Section], name: str) -> list[Any]:
@@ -385,8 +372,7 @@ def _repaired(place: Path, value: PlainValue) -> dict[str, Any] | None:
 
     Of `{tokens: 40%}`, only what `tokens` refuses is put into a key: `{tokens: {under: 40%}}`.
     """
-    annotation = type_at(place)
-    model = model_in(annotation if value_type(annotation) is None else None)
+    model = model_in(type_at(place))
     if model is None or value is None or isinstance(value, list):
         return None
     if not isinstance(value, dict) or not value.keys() <= model.model_fields.keys():

@@ -21,7 +21,8 @@ from policyctx.errors import StoreError
 from policyctx.messages.markers import bare
 from policyctx.planning.plan import Plan
 from policyctx.proxy.bodies import same_beginning
-from policyctx.store.filesystem import ContextFileSystem, failing_as
+from policyctx.store.backend import failing_as
+from policyctx.store.filesystem import ContextFileSystem
 from policyctx.store.opening import newest_record, stores_in
 
 TURN, END, OWNER = "proxy_turn", "proxy_end", "proxy_owner"

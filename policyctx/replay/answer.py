@@ -12,14 +12,12 @@ from policyctx.definitions.actions import Action
 from policyctx.errors import counted
 from policyctx.replay.running import SUMMARISE_ONLY
 from policyctx.replay.simulated import Regret, SimulatedSession
-from policyctx.replay.summing import Figures, Net, contradicting
+from policyctx.replay.summing import Figures, contradicting, margin
 
 About: TypeAlias = Literal[
     "contradiction", "breakpoints", "baseline", "dearer", "regret", "window", "untouched"
 ]
 
-# Less is not worth a change: $, and a share of the cost without a policy.
-_DOLLARS, _SHARE = 0.01, 0.01
 # A tool is named from so many regretted items and such a share of the regretted tokens on.
 _ITEMS, _OF_TOKENS, _TOOLS = 2, 0.2, 2
 # Of the sessions, where the policy never acted.
@@ -57,16 +55,12 @@ def advice(
     return (*first, *found)
 
 
-def _least(net: Net) -> float:
-    return max(_DOLLARS, _SHARE * net.without.dollars.prompt)
-
-
 def _breakpoints(whole: Figures) -> Iterator[Advice]:
     costs = whole.costs
     if not whole.priced or "auto" not in costs.layouts:
         return
     now, then = costs.edited.dollars.prompt, costs.of("auto").edited.dollars.prompt
-    if now - then > _least(whole.net):
+    if now - then > margin(whole.net.without.dollars.prompt):
         yield Advice(
             "breakpoints",
             "Let the policy place its cache breakpoints, where the provider takes markers"
@@ -81,7 +75,7 @@ def _baseline(whole: Figures) -> Iterator[Advice]:
     if alone is None or not whole.priced:
         return
     more = whole.net.dollars - alone.net.dollars
-    if more > _least(whole.net):
+    if more > margin(whole.net.without.dollars.prompt):
         yield Advice(
             "baseline",
             "Gate the steps that remove items, for example with `when: {idle: …}` or"

@@ -25,8 +25,10 @@ from policyctx.replay.simulated import Regret, SimulatedSession, StepUse, Summar
 from policyctx.replay.terms import Contradiction
 from policyctx.tokens.usage import HOUR, Usage
 
-# A session is dearer when its net is above both: $, and a share of what it costs without a policy.
-DEARER_DOLLARS, DEARER_SHARE = 0.01, 0.01
+
+def margin(without: float) -> float:
+    """Return the $ within which two costs count as the same, by the $ without a policy."""
+    return max(0.01, 0.01 * without)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +95,7 @@ class Net:
     @property
     def is_dearer(self) -> bool:
         """Whether the policy makes one session dearer, by more than a cent and a hundredth."""
-        allowed = max(DEARER_DOLLARS, DEARER_SHARE * self.without.dollars.prompt)
-        return self.dollars > allowed
+        return self.dollars > margin(self.without.dollars.prompt)
 
     @property
     def _more(self) -> Charge:

@@ -4,13 +4,13 @@
 all other modules of the store use only these operations. Paths are those below the root of the
 store, with `/`; "" is the root. Every operation raises `OSError`: `FileNotFoundError` for a missing
 file, `FileExistsError` for a name that is taken, and one with a number of `NOT_A_STORE_FILE` for a
-link, a folder or a pipe.
+link, a folder or a pipe; `failing_as` raises a `StoreError` in its place.
 """
 
 import errno
 import os
-from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, NamedTuple, Protocol, Self, TypeAlias
@@ -38,6 +38,8 @@ class StoreUrl:
 
 
 Root: TypeAlias = Path | StoreUrl
+Progress: TypeAlias = Callable[[int, int], object]
+"""Called with the number done and the total."""
 
 
 def absolute_root(root: str | os.PathLike[str]) -> Path:
@@ -55,13 +57,11 @@ def store_root(root: str | os.PathLike[str]) -> Root:
     """Return the folder or the URL that `root` names. Raises `StoreError` for a wrong one."""
     text = os.fspath(root)
     if isinstance(root, Path) and root.parts[:1] in {(f"{scheme}:",) for scheme in SCHEMES}:
-        raise StoreError(
-            f"{text} is no folder; a URL is given as a text, where one is possible", path=text
-        )
+        sentence = f"{text} is no folder; a URL is given as a text, where one is possible"
+        raise StoreError(sentence, path=text)
     if isinstance(root, Path) or not is_url(text):
         return absolute_root(root)
-    problem = url_problem(text)
-    if problem:
+    if problem := url_problem(text):
         raise StoreError(f"{text.rpartition('@')[2]}: {problem}", path=text.rpartition("@")[2])
     return StoreUrl(text.rstrip("/"))
 
@@ -252,3 +252,25 @@ def is_temporary(path: str) -> bool:
     """Whether this is the path of a temporary file, which a crash may have left."""
     name = path.rpartition("/")[2]
     return name.startswith(".") and name.endswith(TEMPORARY)
+
+
+@contextmanager
+def failing_as(verb: str, root: Root, path: str = "") -> Iterator[None]:
+    """Raise `StoreError` instead of `OSError` and `ValueError`: what cannot be `verb`, and why."""
+    try:
+        yield
+    except (OSError, ValueError, RecursionError) as error:
+        where = str(getattr(error, "filename", None) or path or root)
+        if getattr(error, "errno", None) == errno.ELOOP:
+            raise StoreError(_about_link(where, str(root)), path=where) from error
+        reason = getattr(error, "strerror", None) or error
+        raise StoreError(f"{where} cannot be {verb}: {reason}", path=where) from error
+
+
+def _about_link(path: str, root: str) -> str:
+    target, inside = (os.path.realpath(one) for one in (path, root))
+    if os.path.islink(target):  # noqa: PTH114 - a path of text
+        return f"{path} is a link that leads back to itself"
+    if Path(target).is_relative_to(inside):
+        return f"{path} is a link, and a store follows none"
+    return f"{path} is a link and leads out of {root}"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from policyctx.definitions.actions import Action
 from policyctx.messages.json_text import JSON
-from policyctx.store.backend import Backend, WriteBatch, is_temporary
+from policyctx.store.backend import Backend, Progress, WriteBatch, is_temporary
 from policyctx.store.content import PACKED
 from policyctx.store.files import Format, packed, sha256_in, stored_bytes, stored_status
 from policyctx.store.index import GRACE_S, Index, IndexEntry, is_young
@@ -248,9 +248,7 @@ class Collector:
         self._states = sorted(states, key=lambda state: state.folder)
         self._clock = clock
 
-    def collect(
-        self, terms: Terms, *, dry_run: bool, progress: Callable[[int, int], object]
-    ) -> CollectionReport:
+    def collect(self, terms: Terms, *, dry_run: bool, progress: Progress) -> CollectionReport:
         """Remove, then compress; `progress` gets the number of files compressed and the total."""
         for state in self._states:
             state.refresh(self._backend)
@@ -313,16 +311,8 @@ class Collector:
             except FileNotFoundError:
                 continue
             young = any(is_young(entry, now) for entry in named) and not terms.ended
-            files.append(
-                StoredFile(
-                    path,
-                    tuple(named),
-                    found.size,
-                    found.identity,
-                    is_live=young or path in live,
-                    is_packed=is_packed,
-                )
-            )
+            status = found.size, found.identity, young or path in live, is_packed
+            files.append(StoredFile(path, tuple(named), *status))
         return sorted(files, key=lambda file: file.saved_at)
 
     @contextmanager
@@ -408,9 +398,7 @@ class Collector:
             if self._clock() > old and self._backend.time_in(folder) > old:
                 self._backend.remove(path)
 
-    def _pack(
-        self, files: Sequence[StoredFile], terms: Terms, progress: Callable[[int, int], object]
-    ) -> None:
+    def _pack(self, files: Sequence[StoredFile], terms: Terms, progress: Progress) -> None:
         """Compress while others may save; take the locks only to put the files in place."""
         done = 0
         firsts: dict[str, str] = {}
@@ -456,11 +444,10 @@ class Collector:
         batch.flush_folders()
         now = self._clock()
         for state in self._states:
-            known: list[dict[str, JSON]] = [
-                {"path": path, "time": now} for path in done if state.index.at(path)
-            ]
-            if known:
-                state.append(self._backend, packed=known)
+            known = (path for path in done if state.index.at(path))
+            lines: list[dict[str, JSON]] = [{"path": path, "time": now} for path in known]
+            if lines:
+                state.append(self._backend, packed=lines)
         for path in done:
             self._unlink(path)
 

@@ -93,9 +93,8 @@ def search_offloaded(
     if not isinstance(store, ContextFileSystem):
         return _error("this store cannot search")
     try:
-        return _matches(
-            query, ranked_lines(store, query, MOST_MATCHES + 1, by_words=by_words), before
-        )
+        found = ranked_lines(store, query, MOST_MATCHES + 1, by_words=by_words)
+        return _matches(query, found, before)
     except StoreError as error:
         return _error(str(error))
 
@@ -295,10 +294,8 @@ def ranked_lines(
     entries = store.list()
     mean = sum(entry.chars for entry in entries) / max(1, len(entries))
     having = Counter(word for content in found for word in content.counts)
-    weights = {
-        word: log(1 + (len(entries) - number + 0.5) / (number + 0.5))
-        for word, number in having.items()
-    }
+    of = len(entries)
+    weights = {word: log(1 + (of - n + 0.5) / (n + 0.5)) for word, n in having.items()}
 
     def score(content: _RankedContent) -> float:
         long = 1 - _LENGTH + _LENGTH * content.entry.chars / max(1.0, mean)
@@ -311,9 +308,7 @@ def ranked_lines(
     for content in sorted(found, key=score, reverse=True):
         lines = list(content.lines.values())
         if not is_exact:
-            told = sorted(
-                lines, key=lambda one: sum(map(weights.__getitem__, one[1])), reverse=True
-            )
+            told = sorted(lines, key=lambda one: -sum(map(weights.__getitem__, one[1])))
             lines = sorted(told[:_LINES_OF_WORDS], key=lambda one: one[0].line)
         best += [line for line, _ in lines]
     return best[:most]

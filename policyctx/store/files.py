@@ -193,12 +193,10 @@ def pieces(backend: Backend, path: str, form: Format) -> Iterator[str]:
 
 def sha256_in(backend: Backend, path: str, form: Format) -> str:
     """Return the sha256, in hex, of the text in a file. Raises what `pieces` does."""
-    text = (
-        _raw_pieces(backend, path) if form == "text" else map(encoded, pieces(backend, path, form))
-    )
-    found = hashlib.sha256()
-    for piece in text:
-        found.update(piece)
+    is_text, found = form == "text", hashlib.sha256()
+    raws = _raw_pieces(backend, path) if is_text else map(encoded, pieces(backend, path, form))
+    for raw in raws:
+        found.update(raw)
     return found.hexdigest()
 
 

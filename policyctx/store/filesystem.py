@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,7 +15,16 @@ from policyctx.definitions.items import Item
 from policyctx.errors import AmbiguousSessionError, StoreError
 from policyctx.messages.json_text import JSON
 from policyctx.paths import File, item_path, path_parts
-from policyctx.store.backend import AwayError, Backend, Root, StoreUrl, absolute_root, store_root
+from policyctx.store.backend import (
+    AwayError,
+    Backend,
+    Progress,
+    Root,
+    StoreUrl,
+    absolute_root,
+    failing_as,
+    store_root,
+)
 from policyctx.store.collector import (
     CollectionReport,
     Collector,
@@ -29,13 +37,7 @@ from policyctx.store.files import Format
 from policyctx.store.index import Index, IndexEntry
 from policyctx.store.journal import JOURNAL, Event, StateFolder, events, session_ids, state_folders
 from policyctx.store.local.backend import LocalBackend, release_kept
-from policyctx.store.read import (
-    ContentReader,
-    FoundLine,
-    Verification,
-    matches,
-    verify_entries,
-)
+from policyctx.store.read import ContentReader, FoundLine, Verification, matches, verify_entries
 from policyctx.store.remote.backend import RemoteBackend
 from policyctx.store.remote.spill import Spill
 from policyctx.store.remote.state import RemoteState
@@ -51,8 +53,6 @@ PATH = "{item_type}/{tool_name}/{item_id}.{ext}"
 # Seconds that a request to a URL may take, with its retries.
 TIMEOUT_S = 30.0
 
-# Called with the number done and the total.
-Progress: TypeAlias = "Callable[[int, int], object]"
 # `list` is a method of the class that needs these.
 _Files: TypeAlias = list[File]
 _Saved: TypeAlias = list[Saved]
@@ -190,20 +190,14 @@ class ContextFileSystem:
             try:
                 saved = self._saver.save(backend, ready, recorded=recorded)
             except AwayError:
-                if not self._may_spill or self._remote is None:
-                    raise
-                if not self._remote.begin_spilling():
+                remote = self._remote if self._may_spill else None
+                if remote is None or not remote.begin_spilling():
                     raise
                 saved = self._saver.save(backend, ready, recorded=recorded)
             return [*saved[: len(contents)]]
 
     def offload(
-        self,
-        item: Item,
-        *,
-        tokens: int | None = None,
-        block: JSON = None,
-        path: str = PATH,
+        self, item: Item, *, tokens: int | None = None, block: JSON = None, path: str = PATH
     ) -> Saved:
         """Save one item; a placeholder may name its file until `release` is called.
 
@@ -578,25 +572,3 @@ def reading_at(root: Root) -> Iterator[Backend]:
         return
     with LocalBackend(root) as backend:
         yield backend
-
-
-@contextmanager
-def failing_as(verb: str, root: Root, path: str = "") -> Iterator[None]:
-    """Raise `StoreError` instead of `OSError` and `ValueError`: what cannot be `verb`, and why."""
-    try:
-        yield
-    except (OSError, ValueError, RecursionError) as error:
-        where = str(getattr(error, "filename", None) or path or root)
-        if getattr(error, "errno", None) == errno.ELOOP:
-            raise StoreError(_about_link(where, str(root)), path=where) from error
-        reason = getattr(error, "strerror", None) or error
-        raise StoreError(f"{where} cannot be {verb}: {reason}", path=where) from error
-
-
-def _about_link(path: str, root: str) -> str:
-    target, inside = (os.path.realpath(one) for one in (path, root))
-    if os.path.islink(target):  # noqa: PTH114 - a path of text
-        return f"{path} is a link that leads back to itself"
-    if Path(target).is_relative_to(inside):
-        return f"{path} is a link, and a store follows none"
-    return f"{path} is a link and leads out of {root}"

@@ -30,19 +30,15 @@ class Hollow:
     @property
     def holds_more(self) -> bool:
         """Whether there are blocks of which nothing is in the text, such as images."""
-        return any("chars" not in run for run in self.runs) or any(
-            is_binary(value) for _, value in _values(self.block)
-        )
+        holds_binary = any(is_binary(value) for _, value in _values(self.block))
+        return holds_binary or any("chars" not in run for run in self.runs)
 
     def as_json(self) -> dict[str, JSON]:
         """Return the keys of the index that describe it."""
         if self.place is None:
             return {"block": self.block}
-        values: dict[str, JSON] = {
-            "block": self.block,
-            "text_at": [*self.place],
-            "text_as": self.kind,
-        }
+        values: dict[str, JSON] = {"block": self.block, "text_at": [*self.place]}
+        values["text_as"] = self.kind
         return {**values, "blocks": [*self.runs]} if self.kind == "blocks" else values
 
     @classmethod

@@ -18,10 +18,10 @@ from policyctx.paths import safe_part
 from policyctx.policy.models.steps import Store
 from policyctx.policy.values import TemplateError, parsed_template
 from policyctx.store import journal
-from policyctx.store.backend import Backend, absolute_root, store_root
+from policyctx.store.backend import Backend, absolute_root, failing_as, store_root
 from policyctx.store.content import STATE_FOLDER, URL_FILE
 from policyctx.store.files import Format
-from policyctx.store.filesystem import TIMEOUT_S, ContextFileSystem, failing_as, reading_at
+from policyctx.store.filesystem import TIMEOUT_S, ContextFileSystem, reading_at
 from policyctx.store.local.backend import LocalBackend
 
 SESSION_FIELD = "{session_id}"
@@ -174,8 +174,7 @@ def _nothing_found(backend: Backend, session: str | None, others: list[str]) -> 
     if others:
         known = ", ".join(name or "one without an id" for name in others)
         return f"{root} holds no session {session!r}; there is {known}"
-    below = _stores_below(backend)
-    if below:
+    if below := _stores_below(backend):
         return f"{root} holds no store; the folders in it do: {', '.join(below)}"
     return f"{root} holds no store"
 

@@ -5,7 +5,7 @@ Also the entries that the files themselves show, for contents that no index know
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -20,7 +20,7 @@ from policyctx.messages.json_text import JSON, parsed
 from policyctx.planning.placeholders import line_count
 from policyctx.policy.diagnosing import hint
 from policyctx.store import files
-from policyctx.store.backend import Backend, is_temporary
+from policyctx.store.backend import Backend, Progress, is_temporary
 from policyctx.store.content import (
     PACKED,
     STATE_FOLDER,
@@ -65,10 +65,10 @@ class ContentReader:
 
     def has(self, key: str | os.PathLike[str]) -> bool:
         """Whether the index knows a key, or there is a file at that path."""
+        if self.entry(key) is not None:
+            return True
         path = self._relative(key)
-        return self.entry(key) is not None or (
-            path is not None and files.is_stored(self._backend, path)
-        )
+        return path is not None and files.is_stored(self._backend, path)
 
     def known(self, key: str | os.PathLike[str]) -> IndexEntry:
         """Return the entry of a key. Raises `StoreError` when the index does not know it."""
@@ -131,8 +131,7 @@ class ContentReader:
             raw = files.stored_bytes(self._backend, path)
             return files.text_of(files.unpacked(raw) if files.is_packed(raw) else raw, self._format)
         except FileNotFoundError as error:
-            found = self._stray(key)
-            if found is not None:
+            if (found := self._stray(key)) is not None:
                 return found
             where = self._absolute(key)
             meant = hint(key, self._index.ids())
@@ -327,14 +326,13 @@ class Verification:
 
 
 def verify_entries(
-    backend: Backend, entries: Sequence[IndexEntry], progress: Callable[[int, int], object]
+    backend: Backend, entries: Sequence[IndexEntry], progress: Progress
 ) -> Verification:
     """Read every content and compare its hash; `progress` gets the number done and the total."""
     harmed = []
     for done, entry in enumerate(entries):
         progress(done, len(entries))
-        harm = harm_of(backend, entry)
-        if harm is not None:
+        if (harm := harm_of(backend, entry)) is not None:
             harmed.append(harm)
     progress(len(entries), len(entries))
     return Verification(sum(not entry.is_rest for entry in entries), tuple(harmed))

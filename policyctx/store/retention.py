@@ -16,7 +16,7 @@ from typing import Literal, TypeAlias
 
 from policyctx.errors import StoreError
 from policyctx.store import collector
-from policyctx.store.backend import StoreUrl, store_root
+from policyctx.store.backend import Progress, StoreUrl, store_root
 from policyctx.store.content import STATE_FOLDER
 from policyctx.store.filesystem import TIMEOUT_S, ContextFileSystem, silently
 from policyctx.store.opening import stores_in
@@ -47,7 +47,7 @@ def collect_below(
     compress: Literal["none", "zstd"] = "zstd",
     dry_run: bool = False,
     clock: Callable[[], float] = time.time,
-    progress: Callable[[int, int], object] = silently,
+    progress: Progress = silently,
 ) -> Iterator[StoreCollection]:
     """Collect in every store at and below a root, and yield what was done in each.
 

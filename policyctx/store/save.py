@@ -80,12 +80,10 @@ class Saver:
         with self._in_flight(backend, contents, recorded=recorded) as batch:
             for _ in range(_RACES):
                 now = self._clock()
-                done = self._commit(backend, contents, now, batch)
-                if done is not None:
+                if (done := self._commit(backend, contents, now, batch)) is not None:
                     return done.saved
-        raise StoreError(
-            f"files vanish from {backend.root} as they are saved", path=str(backend.root)
-        )
+        sentence = f"files vanish from {backend.root} as they are saved"
+        raise StoreError(sentence, path=str(backend.root))
 
     def _in_flight(
         self, backend: Backend, contents: Sequence[files.Prepared], *, recorded: bool
@@ -122,9 +120,8 @@ class Saver:
         with state.writing(backend) as index:
             # `collect` may have removed an older file of this name, and with it the new one.
             # A remote journal tells it when the entries are appended.
-            if not backend.is_remote and not all(
-                _is_there(backend, one.file.relative_path) for one in done.saved
-            ):
+            paths = () if backend.is_remote else (one.file.relative_path for one in done.saved)
+            if not all(_is_there(backend, path) for path in paths):
                 return None
             taken = [entry.path for entry in done.entries if _is_taken(entry, index)]
             if taken:
@@ -199,9 +196,8 @@ class SuffixSave:
     ) -> None:
         self._id, self._backend, self._index, self._rules = batch, backend, index, rules
         self._now = now
-        self._names = PathAllocator(
-            backend, index, reserved=set(rules.reserved), trusts=rules.trusts
-        )
+        reserved = set(rules.reserved)
+        self._names = PathAllocator(backend, index, reserved=reserved, trusts=rules.trusts)
         self._twins: dict[str, int] = {}
 
     def write(self, contents: Sequence[files.Prepared]) -> SaveResult:

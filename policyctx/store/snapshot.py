@@ -162,12 +162,8 @@ class Snapshots:
             if not str(error.filename or path).endswith(path):
                 return None, ""  # behind a folder that is a link nothing is written
             found = None
-        harm = (
-            ""
-            if found
-            else f"{path} is damaged or was written by another program, and is written anew"
-        )
-        return found, harm
+        damage = f"{path} is damaged or was written by another program, and is written anew"
+        return found, "" if found else damage
 
     def begin(self, read: IndexSnapshot | None) -> None:
         """Continue from this snapshot; without one, `write_when_due` writes one."""
@@ -331,11 +327,7 @@ def _parts_in(raw: bytes) -> _Parts | None:
 
 
 def _grown(
-    backend: Backend,
-    path: str,
-    index: Index,
-    position: Position,
-    journal: Callable[[int], bytes],
+    backend: Backend, path: str, index: Index, position: Position, journal: Callable[[int], bytes]
 ) -> _Parts | None:
     """Return the parts of the snapshot on the disk with what its journal has said since.
 

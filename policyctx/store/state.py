@@ -470,9 +470,8 @@ class State:
             self._repair(backend, copy, "the journal was cut off")
         if known is not None and not journal.continues(known, read.position):
             self.index = self.index.with_missing(before)
-            self._report_damage(
-                "the journal was replaced by another; what that one lacked was kept"
-            )
+            notice = "the journal was replaced by another; what that one lacked was kept"
+            self._report_damage(notice)
 
     def _apply(
         self, backend: Backend, read: journal.JournalRead, copy: IndexSnapshot | None
@@ -488,9 +487,8 @@ class State:
     def _miss(self) -> None:
         if self._position is not None:
             self._position = None
-            self._report_damage(
-                "the journal was removed while in use, and is written anew from memory"
-            )
+            notice = "the journal was removed while in use, and is written anew from memory"
+            self._report_damage(notice)
 
     def _repair(self, backend: Backend, copy: IndexSnapshot | None, damage: str) -> None:
         """Complete the index of a damaged journal from the snapshot, then from the files."""
@@ -502,9 +500,8 @@ class State:
         if len(self.index) or self._position is not None:
             found = self.index.contents - before
             files = {0: "no file", 1: "1 file"}.get(found, f"{found} files")
-            self._report_damage(
-                f"{damage}; the index was rebuilt, and {files} recovered from the disk"
-            )
+            rebuilt = f"the index was rebuilt, and {files} recovered from the disk"
+            self._report_damage(f"{damage}; {rebuilt}")
 
     def _adopted(self, backend: Backend) -> Iterator[IndexEntry]:
         but = set(self._place.snapshots)

@@ -8,12 +8,12 @@ import os
 import re
 import tarfile
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from policyctx.store.backend import Backend, WriteBatch, random_name
+from policyctx.store.backend import Backend, Progress, WriteBatch, random_name
 from policyctx.store.content import PACKED, STATE_FOLDER, Content, decoded, encoded, sha256_of
 from policyctx.store.files import packing, prepare, sha256_in, unpacking
 from policyctx.store.index import Index, IndexEntry
@@ -25,12 +25,7 @@ _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
 
 
 def export_session(
-    index: Index,
-    reader: ContentReader,
-    target: Path,
-    *,
-    mode: int,
-    progress: Callable[[int, int], object],
+    index: Index, reader: ContentReader, target: Path, *, mode: int, progress: Progress
 ) -> int:
     """Write a session to `target`, in one step, and return the number of its contents.
 
@@ -52,9 +47,7 @@ def export_session(
 _AT_A_TIME = 32
 
 
-def copy_session(
-    index: Index, reader: ContentReader, target: Backend, progress: Callable[[int, int], object]
-) -> Index:
+def copy_session(index: Index, reader: ContentReader, target: Backend, progress: Progress) -> Index:
     """Write every content of a session to the same path in another store; return its index.
 
     A content that is there already, as its hash says, is not read from the source. So a copy that
@@ -95,12 +88,17 @@ def _copy(entries: Sequence[IndexEntry], reader: ContentReader, target: Backend)
     with target.batch() as batch:
         staged = []
         for entry, text in zip(entries, reader.texts(entries), strict=True):
-            one = prepare(Content(entry.path, text, origin=entry.origin), entry.format, packs=False)
-            staged.append((batch.stage(entry.path, one.document(entry.saved_at)), entry.path))
+            staged.append((_stage(batch, entry, text), entry.path))
         batch.flush()
         for temporary, path in staged:
             batch.publish(temporary, path)
         batch.flush_folders()
+
+
+def _stage(batch: WriteBatch, entry: IndexEntry, text: str) -> str:
+    content = Content(entry.path, text, origin=entry.origin)
+    one = prepare(content, entry.format, packs=False)
+    return batch.stage(entry.path, one.document(entry.saved_at))
 
 
 def _add_member(archive: tarfile.TarFile, name: str, content: bytes) -> None:
@@ -130,7 +128,7 @@ def _replacing(target: Path, mode: int) -> Iterator[IO[bytes]]:
 _CONTENT = re.compile(rf"{CONTENTS}([0-9a-f]{{64}})")
 
 
-def import_session(backend: Backend, source: Path, progress: Callable[[int, int], object]) -> Index:
+def import_session(backend: Backend, source: Path, progress: Progress) -> Index:
     """Write every content of an exported session to its place, and return its index.
 
     Nothing gets its name before all is read, whole and as its hash says. Raises `ValueError` for
@@ -165,10 +163,7 @@ def _read_index(archive: tarfile.TarFile) -> Index:
 
 
 def _write_contents(
-    batch: WriteBatch,
-    archive: tarfile.TarFile,
-    index: Index,
-    progress: Callable[[int, int], object],
+    batch: WriteBatch, archive: tarfile.TarFile, index: Index, progress: Progress
 ) -> None:
     wanted: dict[str, list[IndexEntry]] = defaultdict(list)
     for entry in index:
@@ -197,9 +192,5 @@ def _stage_copies(
     raw = file.read()
     if sha256_of(raw) != entries[0].sha256:
         raise ValueError(f"a content no longer has the sha256 {entries[0].sha256}")
-    text = decoded(raw)
-    staged = []
-    for path, entry in {entry.path: entry for entry in entries}.items():
-        one = prepare(Content(path, text, origin=entry.origin), entry.format, packs=False)
-        staged.append((batch.stage(path, one.document(entry.saved_at)), path))
-    return staged
+    by_path = {entry.path: entry for entry in entries}
+    return [(_stage(batch, entry, decoded(raw)), path) for path, entry in by_path.items()]

@@ -25,6 +25,7 @@ from policyctx.testing.guards import problems_in
 from policyctx.testing.reporting import finish, shown_path, shown_problems
 from policyctx.testing.step_definitions import (
     LIBRARY,
+    TYPES,
     Definition,
     Definitions,
     StepDefinition,
@@ -111,7 +112,6 @@ def _functions(path: Path, feature: Feature | None) -> dict[str, Callable[..., o
 
 
 _PLACE = re.compile(r"\{(\w+)([:=])([^}]+)\}")
-TYPES = ("given", "when", "then")
 
 
 @dataclass(frozen=True, slots=True)

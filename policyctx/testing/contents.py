@@ -52,12 +52,10 @@ def filler_blocks(
     """
     if size.unit == "tokens":
         return [{"type": kind, "text": filler(size, serial)}]
-    if not as_json:
-        return [{"type": kind, "text": _characters(size.number, serial)}]
-    empty = len(compact([{"type": kind, "text": ""}]))
-    if size.number < empty:
-        raise WordingError(f"the JSON of a text block has {empty} characters or more, not {size}")
-    return [{"type": kind, "text": _characters(size.number - empty, serial)}]
+    around = len(compact([{"type": kind, "text": ""}])) if as_json else 0
+    if size.number < around:
+        raise WordingError(f"the JSON of a text block has {around} characters or more, not {size}")
+    return [{"type": kind, "text": _characters(size.number - around, serial)}]
 
 
 def compact(content: object) -> str:
@@ -240,7 +238,7 @@ class MessageBuilder:
             return [self.message(role, self.content(pieces)) for _ in range(pieces.count)]
         results = self.results(pieces)
         batches = [results] if pieces.in_parallel else [[result] for result in results]
-        return [message for batch in batches for message in self.exchange(batch)]
+        return [m for batch in batches for m in (*self.calls(batch), *self.answers(batch))]
 
     def results(self, pieces: Pieces) -> list[ToolResult]:
         """Return the results that the pieces are, each with an id of its own."""
@@ -254,10 +252,6 @@ class MessageBuilder:
     def content(self, pieces: Pieces) -> PlainValue:
         """Return the content of the next one of the pieces."""
         return pieces.content(self.serial(), self.text_type, as_json=self.measures_json)
-
-    def exchange(self, results: Sequence[ToolResult]) -> list[Message]:
-        """Return what makes the calls, where tools are known, and the results."""
-        return [*self.calls(results), *self.answers(results)]
 
     def calls(self, results: Sequence[ToolResult]) -> list[Message]:
         """Return what calls what gave these results: one message, or an item for each call.
@@ -288,10 +282,8 @@ class MessageBuilder:
     def answers(self, results: Sequence[ToolResult]) -> list[Message]:
         """Return the results: in one message of blocks, or each as its own."""
         if self.shape == "Anthropic":
-            blocks = [
-                building.tool_result(one.id, one.content, is_error=one.failed) for one in results
-            ]
-            return [{"role": "user", "content": blocks}]
+            made = (building.tool_result(r.id, r.content, is_error=r.failed) for r in results)
+            return [{"role": "user", "content": [*made]}]
         if self.has_items:
             return [
                 {"type": "function_call_output", "call_id": one.id, "output": one.content}

@@ -141,12 +141,8 @@ def report(policies: Sequence[PolicyCoverage]) -> dict[str, Any]:
 
 def _row(policy: PolicyCoverage) -> tuple[str, ...]:
     sides = f"{policy.covered_count}/{policy.side_count}"
-    return policy.name, str(len(policy.rules)), sides, f"{_floored(policy.percent)} %"
-
-
-def _floored(percent: float) -> int:
-    """Only what is whole is called 100 %."""
-    return int(percent)
+    # Only what is whole is called 100 %.
+    return policy.name, str(len(policy.rules)), sides, f"{int(policy.percent)} %"
 
 
 def _place(rule: observing.CoverageRule, base: Path) -> str:
@@ -183,7 +179,7 @@ class RuleCoverage:
         """Note which rules the event made decide."""
         if not self._is_asked_for(source) or source.path is None or policy.tree is None:
             return
-        known = self._coverage.setdefault(source.path, PolicyCoverage(policy.name, source.path))
+        known = self._of(policy.name, source.path)
         known.add_rules(observing.rules_of(policy.tree))
         known.add(self._sides(turn, policy, scenario), scenario)
 
@@ -198,7 +194,8 @@ class RuleCoverage:
     def pytest_testnodedown(self, node: HostObject) -> None:
         """Take over what a process of pytest-xdist has seen."""
         for plain in getattr(node, "workeroutput", {}).get(_OUTPUT, ()):
-            self._merge(TypeAdapter(PolicyCoverage).validate_python(plain))
+            other = TypeAdapter(PolicyCoverage).validate_python(plain)
+            self._of(other.name, other.file).merge(other)
 
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> Iterator[None]:
@@ -256,23 +253,18 @@ class RuleCoverage:
         """Yield a sentence for each policy of whose sides too small a share is covered."""
         for policy in self._policies:
             if self._bound is not None and policy.percent < self._bound:
-                share = f"{policy.name}: {_floored(policy.percent)} % of the sides are covered"
+                share = f"{policy.name}: {int(policy.percent)} % of the sides are covered"
                 yield f"{share}, and {self._bound:g} % are required"
 
-    def _merge(self, other: PolicyCoverage) -> None:
-        known = self._coverage.get(other.file)
-        if known is None:
-            self._coverage[other.file] = other
-        else:
-            known.merge(other)
+    def _of(self, name: str, file: str) -> PolicyCoverage:
+        return self._coverage.setdefault(file, PolicyCoverage(name, file))
 
     def _take_up_named(self) -> None:
         """Count policies that were named and that no scenario ran as covered by nothing."""
         for path, source in self._named.items():
             if path is not None and path not in self._coverage:
                 policy, tree = loaded(source)
-                self._coverage[path] = PolicyCoverage(policy.name, path)
-                self._coverage[path].add_rules(observing.rules_of(tree))
+                self._of(policy.name, path).add_rules(observing.rules_of(tree))
 
     def _source(self, name: str) -> PolicySource:
         folders = (self._config.invocation_params.dir, self._config.rootpath)

@@ -8,11 +8,13 @@ import io
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from threading import Event
+
+import pytest
 
 from policyctx.compaction.assembly import SummaryRequest
 from policyctx.compaction.restoration import WorkingFiles
@@ -128,10 +130,9 @@ def refusing_writes(folder: Path, error_number: int) -> Iterator[None]:
         made(path, *rest, **options)
 
     instead = {(builtins, "open"): open_, (io, "open"): open_, (os, "open"): os_open}
-    with ExitStack() as replaced:
+    with pytest.MonkeyPatch.context() as patch:
         for (module, name), function in {**instead, (os, "mkdir"): mkdir}.items():
-            replaced.callback(setattr, module, name, getattr(module, name))
-            setattr(module, name, function)
+            patch.setattr(module, name, function)
         yield
 
 
@@ -141,19 +142,17 @@ def passing_time(let_pass: Callable[[float], None]) -> Iterator[None]:
 
     For one thread at a time.
     """
-    sleep, sleep_async = time.sleep, asyncio.sleep
+    sleep_async = asyncio.sleep
 
     async def pass_async(seconds: float, result: HostObject = None) -> HostObject:
         if seconds > 0:
             let_pass(seconds)
         return await sleep_async(0, result)
 
-    time.sleep = let_pass  # type: ignore[assignment] # it takes whatever is a number
-    asyncio.sleep = pass_async  # type: ignore[assignment] # one function for all its overloads
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(time, "sleep", let_pass)
+        patch.setattr(asyncio, "sleep", pass_async)
         yield
-    finally:
-        time.sleep, asyncio.sleep = sleep, sleep_async
 
 
 def home_directory(folder: Path) -> AbstractContextManager[None]:
@@ -164,20 +163,13 @@ def home_directory(folder: Path) -> AbstractContextManager[None]:
 @contextmanager
 def environment(variables: Mapping[str, str | None]) -> Iterator[None]:
     """Have these environment variables, and not those whose value is None."""
-    before = {name: os.environ.get(name) for name in variables}
-    _set_environment(variables)
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in variables.items():
+            if value is None:
+                patch.delenv(name, raising=False)
+            else:
+                patch.setenv(name, value)
         yield
-    finally:
-        _set_environment(before)
-
-
-def _set_environment(variables: Mapping[str, str | None]) -> None:
-    for name, value in variables.items():
-        if value is None:
-            os.environ.pop(name, None)
-        else:
-            os.environ[name] = value
 
 
 def _refuse(folder: Path, error_number: int, path: object, dir_fd: int | None = None) -> None:

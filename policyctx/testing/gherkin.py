@@ -10,7 +10,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import ne
 from pathlib import Path
+from typing import Final
 
 import pytest
 from gherkin.dialect import Dialect
@@ -52,7 +54,7 @@ class Keywords:
         """Return the step's keyword that differs from the word by a letter or two, or its case."""
         if not self.spaced:
             same = [k for k in self.steps if len(k) == len(word) > _TELLING]
-            return next((k for k in same if _differ(k, word) == 1), None)
+            return next((k for k in same if sum(map(ne, k, word)) == 1), None)
         return nearest(word.title(), self.steps, 0.74)
 
     def section_like(self, line: str) -> tuple[str, str] | None:
@@ -67,34 +69,18 @@ class Keywords:
         return section[1] if section else self.step_like(line.partition(" ")[0])
 
 
-def _differ(one: str, other: str) -> int:
-    return sum(a != b for a, b in zip(one, other, strict=True))
+_STEPS: Final = ("given", "when", "then", "and", "but")
+_SECTIONS: Final = ("feature", "background", "rule", "scenario", "scenarioOutline", "examples")
 
 
 @lru_cache
 def keywords_of(language: str) -> Keywords:
     """Return the keywords of a language, such as `en` or `zh-CN`; English for an unknown one."""
-    dialect = Dialect.for_name(language) or Dialect.for_name("en")
-    dialect = present(dialect)
-    raw = (
-        *dialect.given_keywords,
-        *dialect.when_keywords,
-        *dialect.then_keywords,
-        *dialect.and_keywords,
-        *dialect.but_keywords,
-    )
-    steps = [keyword for keyword in raw if keyword.strip() != "*"]
-    sections = (
-        *dialect.feature_keywords,
-        *dialect.background_keywords,
-        *dialect.rule_keywords,
-        *dialect.scenario_keywords,
-        *dialect.scenario_outline_keywords,
-        *dialect.examples_keywords,
-    )
+    spec = present(Dialect.for_name(language) or Dialect.for_name("en")).spec
+    steps = [word for name in _STEPS for word in spec[name] if word.strip() != "*"]
     return Keywords(
         steps=tuple(dict.fromkeys(keyword.strip() for keyword in steps)),
-        sections=tuple(dict.fromkeys(sections)),
+        sections=tuple(dict.fromkeys(word for name in _SECTIONS for word in spec[name])),
         spaced=any(keyword.endswith(" ") for keyword in steps),
     )
 
@@ -143,8 +129,7 @@ class FeatureSource:
             if rule is not None and rule is not last:
                 yield rule
                 last = rule
-            found = child.background or child.scenario
-            if found:
+            if found := child.background or child.scenario:
                 yield found
 
     def tags(self) -> Iterator[Tag]:
@@ -240,8 +225,7 @@ def misspelt_keywords(source: FeatureSource, definitions: Definitions) -> Iterat
     """Yield a problem for each line of a description that was probably meant to be more."""
     keywords = keywords_of(source.tree.language)
     for line, text, is_prose in _described(source):
-        found = _meant(text, keywords, definitions, is_prose=is_prose)
-        if found is not None:
+        if (found := _meant(text, keywords, definitions, is_prose=is_prose)) is not None:
             yield source.problem(line, *found)
 
 

@@ -116,8 +116,7 @@ def _steps(source: FeatureSource, feature: Feature, definitions: Definitions) ->
     for step, wordings in _wordings(feature):
         for wording in wordings:
             found = definitions.matching(step.type, wording)
-            problem = _wrong_with(step, wording, found, definitions)
-            if problem is not None:
+            if (problem := _wrong_with(step, wording, found, definitions)) is not None:
                 yield source.problem(step.line_number, *problem)
                 break
 
@@ -131,14 +130,8 @@ def _wordings(feature: Feature) -> Iterator[tuple[Step, Iterable[str]]]:
             is_templated = bool(template.examples) and "<" in step.name
             if id(step) not in seen or is_templated:
                 seen.add(id(step))
-                yield (
-                    step,
-                    (
-                        dict.fromkeys(render_string(step.name, row) for row in contexts)
-                        if is_templated
-                        else (step.name,)
-                    ),
-                )
+                rendered = (render_string(step.name, row) for row in contexts)
+                yield step, dict.fromkeys(rendered) if is_templated else (step.name,)
 
 
 def _wrong_with(
@@ -166,6 +159,5 @@ def _unknown(type_: str, wording: str, definitions: Definitions) -> tuple[str, s
     near = definitions.nearest(type_, wording)
     if not near:
         return told, "`policyctx test --steps` lists those that are known"
-    return told, "did you mean\n" + "\n".join(
-        f"  {kind.capitalize()} {step}" for kind, step in near
-    )
+    steps = (f"  {kind.capitalize()} {step}" for kind, step in near)
+    return told, "\n".join(["did you mean", *steps])

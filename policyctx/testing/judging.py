@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Annotated, Any, TypeAlias
@@ -102,7 +103,8 @@ def accepted(file: Path) -> dict[str, str]:
     return {entry.mutant: entry.reason for entry in entries}
 
 
-PLUGINS = ("-p", "pytest-bdd", "-p", "policyctx")
+_PLUGINS = ("-p", "pytest-bdd", "-p", "policyctx")
+_PYTEST = (sys.executable, "-m", "pytest", *_PLUGINS, "--policyctx-only")
 # pytest's exit code where it collected no test.
 _NOTHING_RAN = 5
 
@@ -128,9 +130,7 @@ class Covered:
         """Read the JSON of rule coverage, which is of one policy."""
         [policy] = report["policies"]
         rules = {
-            tuple(rule["path"]): tuple(
-                dict.fromkeys(s for ids in rule["sides"].values() for s in ids)
-            )
+            tuple(rule["path"]): tuple(dict.fromkeys(chain.from_iterable(rule["sides"].values())))
             for rule in policy["rules"]
         }
         return cls(tuple(policy["scenarios"]), rules)
@@ -159,7 +159,7 @@ def covered(policy: str, paths: Sequence[str]) -> Covered:
         file = Path(folder, "coverage.json")
         options = (f"--policyctx-cov={policy}", f"--policyctx-cov-json={file}", "-q")
         run = subprocess.run(  # noqa: S603 - no shell
-            [*_pytest(), *options, *paths], capture_output=True, text=True, check=False
+            [*_PYTEST, *options, *paths], capture_output=True, text=True, check=False
         )
         report = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
         if run.returncode:
@@ -228,7 +228,7 @@ def _ask(tasks: Path, paths: Sequence[str], put: Callable[[Answer], None]) -> No
 
     Raises `MutationError` when it ends before its time.
     """
-    command = [*_pytest(), f"--policyctx-mutants={tasks}", "-qq", *_alone(), *paths]
+    command = [*_PYTEST, f"--policyctx-mutants={tasks}", "-qq", *_alone(), *paths]
     with (
         tempfile.TemporaryFile("w+", encoding="utf-8") as errors,
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True) as process,  # noqa: S603
@@ -245,11 +245,6 @@ def _ask(tasks: Path, paths: Sequence[str], put: Callable[[Answer], None]) -> No
             errors.seek(0)
             why = f"pytest ended with {code} before every mutant was run"
             raise MutationError(f"{why}:\n{''.join(told)}{errors.read()}")
-
-
-def _pytest() -> list[str]:
-    options = ("--policyctx-only",)
-    return [sys.executable, "-m", "pytest", *PLUGINS, *options]
 
 
 def _alone() -> tuple[str, ...]:

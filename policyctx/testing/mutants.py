@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin
 
-from pydantic import BaseModel
-
 from policyctx.definitions.items import PlainValue
 from policyctx.errors import PolicyError, present
 from policyctx.policy import values
@@ -17,7 +15,7 @@ from policyctx.policy.loading import validated
 from policyctx.policy.lookup import RulePath
 from policyctx.policy.models import Policy
 from policyctx.policy.models.gates import COMPARISONS
-from policyctx.policy.nodes import Node, Path
+from policyctx.policy.nodes import Node, Path, part_type
 
 Scalar: TypeAlias = str | int | float | bool | None
 
@@ -38,35 +36,18 @@ class Change:
 
     def applied(self, root: Node) -> Node:
         """Return the tree with this change; places stay those of the file."""
-        return self._at(root, self.path)
+        stands = root.child(*self.path)
+        is_scalar = stands is not None and not isinstance(stands.value, dict | list)
+        if stands is None or (is_scalar and stands.value != self.before):
+            return root
+        if self.action == "rename":
+            return root.changed(self.path[:-1], self._renamed)
+        new = None if self.action == "remove" else replace(stands, value=self.value, raw=None)
+        return root.changed(self.path, lambda _: new)
 
-    def _at(self, node: Node, path: Path) -> Node:
-        first, *rest = path
-        child = node.child(first)
-        if child is None:
-            return node
-        if rest:
-            return _with(node, first, self._at(child, tuple(rest)))
-        if not isinstance(child.value, dict | list) and child.value != self.before:
-            return node
-        if self.action == "set":
-            return _with(node, first, replace(child, value=self.value, raw=None))
-        return _renamed(node, first, str(self.value) if self.action == "rename" else None)
-
-
-def _with(node: Node, part: str | int, child: Node) -> Node:
-    if isinstance(node.value, dict):
-        return replace(node, value={**node.value, part: child})
-    return replace(node, value=[child if i == part else c for i, c in enumerate(node.value)])
-
-
-def _renamed(node: Node, part: str | int, name: str | None) -> Node:
-    """The node without one of its parts, or with it under another name, in its old place."""
-    if isinstance(node.value, dict):
-        names = {key: name if key == part else key for key in node.value}
-        kept = {names[key]: child for key, child in node.value.items() if names[key] is not None}
-        return replace(node, value=kept)
-    return replace(node, value=[c for i, c in enumerate(node.value) if i != part])
+    def _renamed(self, above: Node) -> Node:
+        names = {self.path[-1]: str(self.value)}
+        return replace(above, value={names.get(k, k): child for k, child in above.value.items()})
 
 
 _POINT = Fraction(1, 100)
@@ -85,7 +66,8 @@ def neighbours(value: Scalar, annotation: Any) -> Iterator[Scalar]:  # noqa: ANN
     duration by a second; of words that exclude one another each other one stands in; of any other
     text one character is another. None for what only names something.
     """
-    words = [word for part in alternatives(annotation) for word in _words(part)]
+    types = alternatives(annotation)
+    words = [word for one in types if get_origin(one) is Literal for word in get_args(one)]
     if isinstance(value, bool):
         yield not value
     elif isinstance(value, int):
@@ -96,7 +78,7 @@ def neighbours(value: Scalar, annotation: Any) -> Iterator[Scalar]:  # noqa: ANN
     elif value in words:
         yield from (word for word in words if word != value)
     elif isinstance(value, str):
-        yield from _of_text(value, is_plain=str in alternatives(annotation))
+        yield from _of_text(value, is_plain=str in types)
 
 
 def _of_text(text: str, *, is_plain: bool) -> Iterator[str]:
@@ -124,26 +106,6 @@ def alternatives(annotation: Any) -> list[Any]:  # noqa: ANN401 - a type
     if get_origin(annotation) in {Union, type(int | str)}:
         return [one for part in get_args(annotation) for one in alternatives(part)]
     return [annotation]
-
-
-def annotation_below(annotation: Any, part: str | int) -> Any:  # noqa: ANN401 - a type
-    """Return the type of what is under a key, or at an index, of a value of this type."""
-    for one in alternatives(annotation):
-        if get_origin(one) is dict:
-            return get_args(one)[1]
-        if get_origin(one) is tuple:
-            element = get_args(one)[0]
-            # A map where a list is meant is a list of one.
-            return element if isinstance(part, int) else annotation_below(element, part)
-        if isinstance(one, type) and issubclass(one, BaseModel) and part in one.model_fields:
-            return one.model_fields[str(part)].annotation
-    return None
-
-
-def _words(annotation: Any) -> tuple[Any, ...]:  # noqa: ANN401 - a type
-    if get_origin(annotation) is tuple:
-        return ()
-    return get_args(annotation) if get_origin(annotation) is Literal else ()
 
 
 # What names something, or what is counted with: not a value that decides.
@@ -208,17 +170,12 @@ def _changes(node: Node, path: Path, annotation: PlainValue) -> Iterator[Change]
     if is_name or path in _REPLACED:
         return
     yield from _removals(node, path)
-    if isinstance(node.value, dict):
-        parts: list[tuple[str | int, Node]] = list(node.value.items())
-    elif isinstance(node.value, list):
-        parts = list(enumerate(node.value))
-    else:
-        if not isinstance(path[-1], int):  # an entry of a list is taken out
-            for value in neighbours(node.value, annotation):
-                yield Change(path, "set", node.value, value)
-        return
-    for part, child in parts:
-        yield from _changes(child, (*path, part), annotation_below(annotation, part))
+    is_scalar = not isinstance(node.value, dict | list)
+    if is_scalar and not isinstance(path[-1], int):  # an entry of a list is taken out
+        for value in neighbours(node.value, annotation):
+            yield Change(path, "set", node.value, value)
+    for part, child in node.parts:
+        yield from _changes(child, (*path, part), part_type(annotation, part))
 
 
 def _removals(node: Node, path: Path) -> Iterator[Change]:
@@ -239,7 +196,7 @@ def _removals(node: Node, path: Path) -> Iterator[Change]:
 def _mutant(tree: Node, change: Change) -> Mutant:
     rule = named(tree, change.path)
     _, node = tree.deepest(change.path)
-    place, key = node.key or node.place, ".".join(rule)
+    place, key = node.named_at, ".".join(rule)
     if change.action == "remove":
         told = f"{key} left out"
     elif change.action == "rename":
@@ -253,8 +210,7 @@ def named(tree: Node, path: Path) -> RulePath:
     """Return a path with steps and elements of lists by their names, as coverage has it."""
     node, found = tree, []
     for part in path:
-        child = node.child(part)
-        child = present(child)
+        child = present(node.child(part))
         if isinstance(part, str):
             found.append(part)
         elif (name := child.child("name")) is not None:

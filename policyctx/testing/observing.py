@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from policyctx.definitions.items import Item, PlainValue
-from policyctx.errors import Location, present
+from policyctx.errors import present
 from policyctx.paths import safe_part
 from policyctx.patterns import name_in_marks, names_of_marks
 from policyctx.planning.compiled import OffloadPolicy, Treatment
@@ -19,7 +19,7 @@ from policyctx.planning.plan import Outcome, Plan
 from policyctx.policy.lookup import Level, RulePath, levels, matches, nearest_given, offload_given
 from policyctx.policy.models import Step
 from policyctx.policy.models.gates import COMPARISONS, GATES
-from policyctx.policy.nodes import Node, pairs_of
+from policyctx.policy.nodes import Node, elements_of, pairs_of, steps_of
 from policyctx.turns.compacting import Compacted
 
 Sides: TypeAlias = tuple[str, ...]
@@ -100,13 +100,12 @@ def rules_of(tree: Node) -> tuple[CoverageRule, ...]:
     found += _compaction(tree.child("compaction"), ("compaction",))
     for name, node in pairs_of(tree.child("redact")):
         # An inherited pattern is covered where it is written.
-        if (node.key or node.place).file == tree.place.file:
+        if node.named_at.file == tree.place.file:
             found.append(_rule(("redact", name), node, ("redacted",), shows_value=False))
     for key, node in pairs_of(tree.child("store")):
         if key in _STORE:
             found.append(_rule(("store", key), node, _STORE[key]))
-    steps = tree.child("steps")
-    for step in steps.value if steps is not None else ():
+    for step in steps_of(tree):
         found += _step(step)
     return tuple(found)
 
@@ -125,8 +124,7 @@ def _compaction(node: Node | None, path: RulePath) -> Iterator[CoverageRule]:
 
 
 def _step(step: Node) -> Iterator[CoverageRule]:
-    name = step.child("name")
-    name = present(name)
+    name = present(step.child("name"))
     path: RulePath = ("steps", name.value)
     yield _rule(path, name, ("took", "left"), shows_value=False)
     yield from _gates(step.child("when"), (*path, "when"))
@@ -139,7 +137,7 @@ def _step(step: Node) -> Iterator[CoverageRule]:
 
 
 def _gates(when: Node | None, path: RulePath) -> Iterator[CoverageRule]:
-    alternatives = [] if when is None else when.value if isinstance(when.value, list) else [when]
+    alternatives = elements_of(when)
     for index, gates in enumerate(alternatives):
         above = (*path, str(index)) if len(alternatives) > 1 else path
         yield from _comparisons(gates, above)
@@ -164,7 +162,7 @@ def _select(select: Node | None, path: RulePath) -> Iterator[CoverageRule]:
         return
     yield from _level(select, path)
     for key, side in (("types", "selected"), ("tools", "selected"), ("except_tools", "excepted")):
-        for entry in _elements(select.child(key)):
+        for entry in elements_of(select.child(key)):
             yield _rule((*path, key, str(entry.value)), entry, (side,), shows_value=False)
     for key, node in pairs_of(select):
         if sides := _sides_of_select(key, node, stops=select.child("until") is not None):
@@ -233,21 +231,10 @@ def _wording(node: Node | None, path: RulePath) -> Iterator[CoverageRule]:
 
 
 def _rule(path: RulePath, node: Node, sides: Sides, *, shows_value: bool = True) -> CoverageRule:
-    place: Location = node.key or node.place
     is_scalar = not isinstance(node.value, dict | list)
-    value = node.plain() if shows_value and is_scalar else ""
-    return CoverageRule(path, place.file, place.line, _shown(value), sides)
-
-
-def _shown(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _elements(node: Node | None) -> list[Node]:
-    """The elements of a list, or the single value that stands for a list of one."""
-    if node is None:
-        return []
-    return node.value if isinstance(node.value, list) else [node]
+    value = node.value if shows_value and is_scalar else ""
+    shown = str(value).lower() if isinstance(value, bool) else str(value)
+    return CoverageRule(path, node.named_at.file, node.named_at.line, shown, sides)
 
 
 Side: TypeAlias = tuple[RulePath, str]

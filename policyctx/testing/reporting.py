@@ -8,6 +8,7 @@ from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from textwrap import indent
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -57,9 +58,7 @@ def policyctx_world(request: pytest.FixtureRequest, tmp_path: Path) -> World:
     item = request.node
     here = running_step(item).feature.parent
     world = World(
-        tmp_path / "context",
-        folders=(here, item.config.rootpath),
-        observe=partial(_observe, item),
+        tmp_path / "context", folders=(here, item.config.rootpath), observe=partial(_observe, item)
     )
     item.stash[WORLD] = world
     return world
@@ -87,8 +86,7 @@ def pytest_bdd_before_step(
 
 def finish(item: pytest.Item) -> None:
     """End a scenario: raises `OutcomeError` for an error that none of its steps has expected."""
-    world = item.stash.get(WORLD, None)
-    if world is not None:
+    if (world := item.stash.get(WORLD, None)) is not None:
         world.require_no_error()
 
 
@@ -186,7 +184,7 @@ def _report(
         return (yield)
     where, error = _where(place, item.config), call.excinfo.value
     if isinstance(error, OutcomeError | WordingError | PolicyctxError):
-        text = f"{where}\n{_indented(_told(error))}\n"
+        text = f"{where}\n{indent(_told(error), '  ')}\n"
         told = _as_traceback(text, place, item.config, str(error))
         # Before pytest reads the source of every frame, which takes longer than the scenario.
         item.repr_failure = lambda *_, **__: told  # type: ignore[method-assign]
@@ -210,10 +208,6 @@ def _told(error: Exception) -> str:
     return visible(str(error) if plain else f"{type(error).__name__}: {error}")
 
 
-def _indented(text: str) -> str:
-    return "\n".join(f"  {line}" if line else "" for line in text.splitlines())
-
-
 def _as_traceback(
     text: str, place: RunningStep, config: pytest.Config, message: str
 ) -> ExceptionChainRepr:
@@ -230,8 +224,7 @@ _COLOURS = {"passed": "green", "failed": "red", "error": "red"}
 
 def install(config: pytest.Config) -> None:
     """Take the place of pytest's own report, where there is one: xdist's workers have none."""
-    current = config.pluginmanager.get_plugin("terminalreporter")
-    if current is not None:
+    if (current := config.pluginmanager.get_plugin("terminalreporter")) is not None:
         config.pluginmanager.unregister(current)
         config.pluginmanager.register(ScenarioReporter(config), "terminalreporter")
 

@@ -11,12 +11,12 @@ import math
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
 import pytest
 from pytest_bdd.compat import get_fixture_names, getfixturedefs
@@ -90,6 +90,7 @@ def _pattern(template: str) -> str:
 
 
 StepType: TypeAlias = Literal["given", "when", "then"]
+TYPES: tuple[StepType, ...] = get_args(StepType)
 Function = TypeVar("Function", bound=Callable[..., object])
 
 
@@ -111,43 +112,32 @@ LIBRARY: list[Definition] = []
 _FIXTURE = f"{StepNamePrefix.step_def.value}_policyctx"
 
 
-def given(sentence: str, *examples: str) -> Callable[[Function], Function]:
-    """Define a Given; the function's docstring is what the page says of it.
+class _Defining:
+    """Defines steps of these types; the function's docstring is what the page says of each.
 
     Without examples the sentence is one.
     """
-    return _defined(("given",), sentence, examples)
+
+    def __init__(self, *types: StepType) -> None:
+        self._types = types
+
+    def __call__(self, sentence: str, *examples: str) -> Callable[[Function], Function]:
+        shown = examples or (sentence,)
+
+        def define(function: Function) -> Function:
+            meaning = " ".join((function.__doc__ or "").split())
+            room = function.__module__.rpartition(".")[2]
+            for type_ in self._types:
+                LIBRARY.append(Definition(type_, sentence, shown, meaning, room, function))
+                step = StepFunctionContext(type_, function, StepSentence(sentence, shown))
+                _register(function, step)
+            return function
+
+        return define
 
 
-def when(sentence: str, *examples: str) -> Callable[[Function], Function]:
-    """Define a When; see `given`."""
-    return _defined(("when",), sentence, examples)
-
-
-def then(sentence: str, *examples: str) -> Callable[[Function], Function]:
-    """Define a Then; see `given`."""
-    return _defined(("then",), sentence, examples)
-
-
-def given_or_when(sentence: str, *examples: str) -> Callable[[Function], Function]:
-    """Define a step that is a Given as well as a When; see `given`."""
-    return _defined(("when", "given"), sentence, examples)
-
-
-def _defined(
-    types: Sequence[StepType], sentence: str, examples: tuple[str, ...]
-) -> Callable[[Function], Function]:
-    shown = examples or (sentence,)
-
-    def define(function: Function) -> Function:
-        meaning = " ".join((function.__doc__ or "").split())
-        room = function.__module__.rpartition(".")[2]
-        for type_ in types:
-            LIBRARY.append(Definition(type_, sentence, shown, meaning, room, function))
-            _register(function, StepFunctionContext(type_, function, StepSentence(sentence, shown)))
-        return function
-
-    return define
+given, when, then = map(_Defining, TYPES)
+given_or_when = _Defining("when", "given")
 
 
 def _register(function: Function, context: StepFunctionContext) -> None:
@@ -233,8 +223,7 @@ class Definitions:
 
     def other_types(self, text: str) -> list[str]:
         """Return the kinds of step that have this wording."""
-        types = ("given", "when", "then")
-        return [type_ for type_ in types if self.matching(type_, text)]
+        return [type_ for type_ in TYPES if self.matching(type_, text)]
 
     def is_known(self, text: str) -> bool:
         """Is there any step with this wording."""
@@ -263,9 +252,8 @@ class Definitions:
                 share = shared / (sum(wanted.values()) or 1)
                 alike = SequenceMatcher(None, text.lower(), plain.lower()).ratio()
                 likeness = share + _LETTERS * alike - other
-                found[example] = max(
-                    found.get(example, (0.0, "")), (likeness, definition.type or type_)
-                )
+                known = found.get(example, (0.0, ""))
+                found[example] = max(known, (likeness, definition.type or type_))
         likely = sorted(found.items(), key=lambda step: -step[1][0])
         # Steps that are far less like it are of no use beside the first.
         least = max(_LIKE, likely[0][1][0] - _BEHIND) if likely else 0
@@ -336,8 +324,7 @@ def visible_definitions(node: pytest.Collector) -> Definitions:
     found = []
     for name in get_fixture_names(fixturemanager=manager):
         for fixture in getfixturedefs(manager, name, node) or ():
-            context = step_function_context_registry.get(fixture.func)
-            if context is not None:
+            if (context := step_function_context_registry.get(fixture.func)) is not None:
                 depth = len(Path(fixture.baseid).parts) if fixture.baseid else 0
                 rank = (depth, not _is_shipped(context.step_func))
                 found.append(StepDefinition(context.type, context.parser, context.step_func, rank))

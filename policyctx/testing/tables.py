@@ -4,16 +4,9 @@ import copy
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
-from policyctx.testing.contents import (
-    Message,
-    MessageBuilder,
-    Pieces,
-    Shape,
-    ToolResult,
-    filler,
-)
+from policyctx.testing.contents import Message, MessageBuilder, Pieces, Shape, ToolResult, filler
 from policyctx.testing.failures import WordingError
 from policyctx.testing.kinds import KINDS, Size, size, unquoted
 
@@ -73,8 +66,16 @@ _MEDIA: Mapping[Shape, Mapping[str, dict[str, Any]]] = {
     },
 }
 
+Table: TypeAlias = Sequence[Sequence[object]]
+"""The rows of a data table as pytest-bdd gives them."""
 
-def rows_of(table: Sequence[Sequence[object]]) -> list[dict[str, str]]:
+
+def pairs_in(table: Table) -> list[tuple[str, str]]:
+    """Return the first two cells of each row, such as a name and its value."""
+    return [(str(row[0]), str(row[1])) for row in table]
+
+
+def rows_of(table: Table) -> list[dict[str, str]]:
     """Return each row as a map from its column; raises `WordingError` for an unknown column."""
     head, *rows = [[str(cell).strip() for cell in row] for row in table]
     unknown = [name for name in head if name not in COLUMNS]
@@ -83,7 +84,7 @@ def rows_of(table: Sequence[Sequence[object]]) -> list[dict[str, str]]:
     return [dict(zip(head, row, strict=True)) for row in rows]
 
 
-def messages_of(table: Sequence[Sequence[object]], conversation: MessageBuilder) -> list[Message]:
+def messages_of(table: Table, conversation: MessageBuilder) -> list[Message]:
     """Return the messages that the rows of a table are.
 
     Raises `WordingError` for a column or a value that means nothing.
@@ -100,7 +101,7 @@ def messages_of(table: Sequence[Sequence[object]], conversation: MessageBuilder)
     return writer.messages
 
 
-def results_of(table: Sequence[Sequence[object]], conversation: MessageBuilder) -> list[ToolResult]:
+def results_of(table: Table, conversation: MessageBuilder) -> list[ToolResult]:
     """Return the results that the rows of a table are; their type may be left out."""
     rows = rows_of(table)
     return [_result({**row, "type": row.get("type") or "result"}, conversation) for row in rows]

@@ -82,8 +82,8 @@ class World:
         self.began = time.time()
         self.seconds_passed = 0.0
         self.host_summary: str | None = None
-        self.sent_again = False
         """The summary of a compaction that the host made by itself."""
+        self.sent_again = False
         self.waits: list[float] = []
         """The seconds of each pause that the last event made."""
         self.refusal: int | None = None
@@ -183,40 +183,34 @@ class World:
 
     def apply(self) -> None:
         """Let the policy edit the context, as before a model call."""
-        given = self.messages
-        self._turn("model call", given, lambda s: s.apply(given, system=self.system))
+        self._turn("model call", lambda s, given: s.apply(given, system=self.system))
 
     def plan(self) -> None:
         """Have the policy plan and do nothing."""
-        given = self.messages
-        self._turn("plan", given, lambda s: s.plan(given, system=self.system))
+        self._turn("plan", lambda s, given: s.plan(given, system=self.system))
 
     def refuse(self, error: str) -> None:
         """Have the provider refuse the newest prompt as too long."""
-        given = self.messages
         again: list[Result | None] = []
 
-        def act(session: Session) -> Result | Plan:
+        def act(session: Session, given: Sequence[Message]) -> Result | Plan:
             again.append(session.on_overflow(given, error, system=self.system))
             return again[0] or session.plan(given, system=self.system)
 
-        self._turn("model call", given, act)
+        self._turn("model call", act)
         self.sent_again = again[:1] != [None]
 
     def compact(self, instructions: str) -> None:
         """Have the history replaced by a summary now."""
-        given = self.messages
         compact = partial(Session.compact, instructions=instructions, system=self.system)
-        self._turn("compaction", given, lambda s: compact(s, given))
+        self._turn("compaction", compact)
 
     def arrive(self, calls: Sequence[Message], answers: Sequence[Message]) -> None:
         """Report new results before a model has seen them, then put them into the context."""
         # Each item of the Responses API makes one call.
         makers = calls if len(calls) == len(answers) else calls[:1]
         for message, call in zip_longest(answers, makers):
-            given = [message] if call is None else [call, message]
-            arrival = partial(_arrival, message, call)
-            turn = self._turn("arrival", given, arrival)
+            turn = self._turn("arrival", _arrive, [message] if call is None else [call, message])
             self.add(turn.messages)
 
     def continue_for(self, turns: int, pieces: Pieces | None) -> None:
@@ -232,14 +226,15 @@ class World:
     def _turn(
         self,
         kind: Literal["arrival", "model call", "plan", "compaction"],
-        given: Sequence[Message],
-        act: Callable[[Session], Result | Plan],
+        act: Callable[[Session, Sequence[Message]], Result | Plan],
+        arrived: Sequence[Message] = (),
     ) -> TurnEvent:
         """Carry out one event: the one place where policies run, and every plan is seen."""
+        given = arrived or self.messages
         before = copy.deepcopy(given)
         try:
             with self.event():
-                done = act(self.session)
+                done = act(self.session, given)
         except PolicyctxError as error:
             turn = TurnEvent(kind, given, before, error=error)
             self.error_is_known = False
@@ -348,6 +343,10 @@ class World:
         """Return the items that a phrase speaks of; raises `OutcomeError` when there are none."""
         return self.select(phrase).among(self.fates)
 
+    def saved_of(self, phrase: str) -> Iterator[tuple[Fate, Fate, File]]:
+        """Yield each item of a phrase, the item as it was offloaded, and its file; see `saved`."""
+        return ((fate, *self.saved(fate)) for fate in self.fates_of(phrase))
+
     def text_now(self, fate: Fate) -> object:
         """Return what a model is sent in the item's place: a text, or blocks."""
         turn, here = fate.turn, fate.turn.place_of(fate.item.message)
@@ -416,6 +415,11 @@ class World:
         ]
 
 
+def _arrive(session: Session, given: Sequence[Message]) -> Result:
+    *call, message = given
+    return session.on_tool_result(message, call=call[0] if call else None)
+
+
 def _path_now(fate: Fate) -> ItemPath:
     """Return the item's path in its edited message, from which blocks before it were dropped."""
     path = list(fate.item.path)
@@ -445,7 +449,3 @@ def _block(path: ItemPath) -> ItemPath:
 def _whole(message: Message, fate: Fate) -> PlainValue:
     """Return the block of an item, or its value in a message without blocks."""
     return at(message, _block(fate.item.path) or fate.item.path)
-
-
-def _arrival(message: Message, call: Message | None, session: Session) -> Result:
-    return session.on_tool_result(message, call=call)

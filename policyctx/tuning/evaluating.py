@@ -19,7 +19,7 @@ from policyctx.planning.compiled import OffloadPolicy
 from policyctx.policy.loading import loaded
 from policyctx.policy.sources import made_source
 from policyctx.replay.common import Common
-from policyctx.replay.executing import Executor, Here, Job, LostJob
+from policyctx.replay.executing import Executor, Here, Job, LostJob, unexpected
 from policyctx.replay.places import RecordingOrigin, WorkPart
 from policyctx.replay.recording import Recording
 from policyctx.replay.running import FailedRecording, LoadedPolicy, compiled
@@ -156,7 +156,7 @@ def _found(trial: _Trial) -> Found:
         return Failure(str(error))
     except (ArithmeticError, LookupError, TypeError, ValueError, RuntimeError) as error:
         # A recording may hold anything; one that a replay cannot take is left out.
-        return Failure(f"unexpected {type(error).__name__}: {error}")
+        return Failure(unexpected(error))
 
 
 class Evaluator:

@@ -5,63 +5,61 @@ const STUDY = valuesOf("study");
 // The file's name, or the preset's.
 const INCUMBENT = STUDY.incumbent.split(/[\\/]/).pop();
 
-function points(name, rows, more) {
-  return {
-    type: "scatter",
-    mode: "markers",
-    name,
-    x: rows.map((row) => row.net),
-    y: rows.map((row) => row.regret_tokens),
-    text: rows.map((row) => plain(row.setting)),
-    hovertemplate: "%{text}<br>$%{x:,.2f} net, %{y:,} tokens regretted<extra></extra>",
-    ...more,
-  };
+function points(name, rows, look) {
+  return { name, points: rows.map((row) => [row.net, row.regret_tokens]), ...look };
 }
 
 // Told apart by their shapes, since labels in the drawing would cover one another.
-const SYMBOLS = ["diamond", "square", "cross", "triangle-up", "star", "hexagon", "pentagon", "x"];
+const OTHER_SHAPES = ["diamond", "square", "cross", "triangle-up", "star", "hexagon", "pentagon", "x"];
 
 function shortName(name, most) {
-  return plain(name.length <= most ? name : `${name.slice(0, most - 1)}…`);
+  return name.length <= most ? name : `${name.slice(0, most - 1)}…`;
 }
 
 function frontChart() {
-  const { best } = STUDY;
   const judged = STUDY.judged.map((one) => ({ ...one, setting: one.name }));
+  const best = STUDY.best ? [{ ...STUDY.best, setting: STUDY.best.name }] : [];
   const front = STUDY.rows.filter((row) => row.kind === "front");
   const others = STUDY.rows.filter((row) => row.kind !== "front");
-  const line = { mode: "lines+markers", line: { shape: "hv" } };
   return chart({
     name: "Net dollars against regret",
     sentence:
       "Each point is a setting over all sessions. Further left costs less, further down less must" +
       " be read again; none of the settings on the line is worse than another one in both.",
-    traces: [
-      points("tried", judged, { marker: { color: COLOURS.without, size: 6, opacity: 0.6 } }),
-      points("the front", front, { ...line, marker: { color: COLOURS.with, size: 9 } }),
+    series: [
+      points("tried", judged, { colour: COLOURS.without, shape: "circle", size: 7 }),
+      points("the front", front, {
+        colour: COLOURS.with,
+        shape: "circle",
+        size: 11,
+        line: { width: 2, isStepped: true },
+      }),
       ...others.map((row, i) =>
         points(shortName(row.setting, NARROW.matches ? 24 : 48), [row], {
-          marker: {
-            color: COLOURS.removed,
-            size: 12,
-            symbol: `${SYMBOLS[i % SYMBOLS.length]}-open`,
-            line: { width: 2 },
-          },
+          colour: COLOURS.removed,
+          shape: OTHER_SHAPES[i % OTHER_SHAPES.length],
+          size: 15,
+          isOpen: true,
         }),
       ),
-      ...(best
-        ? [
-            points("the best setting", [{ ...best, setting: best.name }], {
-              marker: { color: COLOURS.window, size: 16, symbol: "circle-open", line: { width: 2 } },
-            }),
-          ]
-        : []),
+      points("the best setting", best, {
+        colour: COLOURS.window,
+        shape: "circle",
+        size: 20,
+        isOpen: true,
+      }),
     ],
-    layout: {
-      height: NARROW.matches ? 460 : 440,
-      xaxis: axis("net $, below 0 is saved", { tickformat: "$~s" }),
-      yaxis: axis("regretted tokens", { tickformat: "~s" }),
+    x: {
+      title: "net $, below 0 is saved",
+      format: (net) => `${net < 0 ? "−" : ""}$${short(Math.abs(net))}`,
+      least: CENT,
     },
+    y: { title: "regretted tokens", format: short, least: 1 },
+    targets: [...STUDY.rows, ...judged, ...best].map((row) => ({
+      x: row.net,
+      y: row.regret_tokens,
+      text: `${row.setting}: ${signedDollars(row.net)} net, ${whole(row.regret_tokens)} tokens regretted`,
+    })),
     table: {
       name: "Settings",
       rowNames: ["setting", "settings"],

@@ -15,7 +15,7 @@ from policyctx.planning.compiled import OffloadPolicy
 from policyctx.replay.common import Common
 from policyctx.replay.recording import Recording
 from policyctx.replay.simulation import simulated
-from policyctx.replay.summing import DEARER_DOLLARS, DEARER_SHARE, figures_of
+from policyctx.replay.summing import figures_of, margin
 from policyctx.replay.terms import PricesOf
 
 
@@ -42,7 +42,7 @@ class SessionOutcome:
     @property
     def margin(self) -> float:
         """The $ within which two costs of this session count as the same."""
-        return max(DEARER_DOLLARS, DEARER_SHARE * self.without)
+        return margin(self.without)
 
     @property
     def is_dearer(self) -> bool:

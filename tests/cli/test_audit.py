@@ -126,7 +126,7 @@ def test_a_summary_that_has_everything_ends_with_0(tmp_path: Path) -> None:
 
 def test_sessions_without_a_compaction_are_counted(tmp_path: Path) -> None:
     printed = policyctx("audit", claude(tmp_path / "a.jsonl", ORDER))
-    said = "no compaction with a call after it in 1 session\n"
+    said = "nothing to compare in 1 session: no call after a compaction\n"
     assert (printed.returncode, printed.stdout) == (0, said)
 
 
@@ -199,4 +199,4 @@ def test_without_paths_the_sessions_of_the_agents_on_this_machine_are_audited(
     claude(folder / "session.jsonl", "one")
     run = policyctx("audit")
     assert run.returncode == 0, run.stderr
-    assert run.stdout == "no compaction with a call after it in 1 session\n"
+    assert run.stdout == "nothing to compare in 1 session: no call after a compaction\n"

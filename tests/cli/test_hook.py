@@ -124,6 +124,18 @@ def test_a_policy_with_which_the_hook_does_something_causes_no_warning(
     assert (run.returncode, run.stderr) == (0, "")
 
 
+@pytest.mark.parametrize("text", ["{}\n", "{}", "{ }\n", ""])
+def test_the_user_keeps_a_file_without_settings(settings: Path, text: str) -> None:
+    settings.parent.mkdir(parents=True, exist_ok=True)
+    settings.write_text(text)
+    settings.chmod(0o600)
+    assert "nothing to change" in policyctx(*HOOK, "--uninstall", "--yes").stdout
+    assert settings.read_text() == text
+    assert policyctx(*HOOK, "--install", "--yes").returncode == 0
+    assert policyctx(*HOOK, "--uninstall", "--yes").returncode == 0
+    assert json.loads(settings.read_text()) == {}
+
+
 def test_a_file_that_only_the_hook_made_is_removed_with_it(settings: Path) -> None:
     assert policyctx(*HOOK, "--install", "--yes").returncode == 0
     gone = policyctx(*HOOK, "--uninstall", "--yes")

@@ -8,98 +8,15 @@ import json
 import os
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.cli.running import policyctx
-from tests.integrations.claude_code import bash, event, hook, started
+from tests.integrations.claude_code import Session, bash, event, hook, started
 
 pytestmark = pytest.mark.slow
 
 ORDER, VALUE, LATER = "Never push to main.", "The staging port is 8081.", "Go on with the parser."
-
-
-class Session:
-    """A session of Claude Code: its transcript, and the events of its hooks."""
-
-    def __init__(self, folder: Path, session_id: str = "s1") -> None:
-        self.folder, self.session_id = folder, session_id
-        self.path = folder / f"{session_id}.jsonl"
-        self._number = 0
-        self._parent: str | None = None
-
-    def add(self, kind: str, content: object, **fields: Any) -> str:
-        """Write a record behind the newest one; return its uuid."""
-        self._number += 1
-        uuid = f"{self.session_id}-{self._number}"
-        record = {
-            "type": kind, "uuid": uuid, "parentUuid": self._parent, "sessionId": self.session_id,
-            "message": {"role": kind, "content": content}, **fields,
-        }  # fmt: skip
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(record) + "\n")
-        self._parent = uuid
-        return uuid
-
-    def say(self, *texts: str) -> None:
-        for text in texts:
-            self.add("user", text)
-            self.add("assistant", [{"type": "text", "text": "ok"}])
-
-    def edit(self, path: str) -> None:
-        given = {"file_path": path, "old_string": "a\nb", "new_string": "b\nc"}
-        self.add("assistant", [{"type": "tool_use", "id": "t1", "name": "Edit", "input": given}])
-        self.add("user", [{"type": "tool_result", "tool_use_id": "t1", "content": "ok"}])
-
-    def rewind(self, uuid: str | None) -> None:
-        self._parent = uuid
-
-    def summarise(self, text: str) -> None:
-        self._parent = None
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write('{"type": "file-history-snapshot", "snapshot": {}}\n')
-        self.add("system", "", subtype="compact_boundary")
-        self.add("user", text, isCompactSummary=True)
-
-    def event(self, name: str, **fields: object) -> dict[str, object]:
-        return {
-            "session_id": self.session_id,
-            "transcript_path": str(self.path),
-            "cwd": str(self.folder),
-            "hook_event_name": name,
-            **fields,
-        }
-
-    def hook(self, name: str, *arguments: str, **fields: object) -> str:
-        """Run the hook for an event; return what it prints."""
-        run = hook(self.event(name, **fields), *arguments)
-        assert (run.returncode, run.stderr) == (0, "")
-        return run.stdout
-
-    def context(self, name: str, *arguments: str, **fields: object) -> str:
-        """Run the hook; return the text that it adds, empty for none."""
-        printed = self.hook(name, *arguments, **fields)
-        if not printed:
-            return ""
-        said = json.loads(printed)["hookSpecificOutput"]
-        assert said.keys() == {"hookEventName", "additionalContext"}
-        assert said["hookEventName"] == name
-        text: str = said["additionalContext"]
-        return text
-
-    def tool(self, **fields: object) -> str:
-        """Run the hook for the result of a tool; return the text that it adds."""
-        return self.context(
-            "PostToolUse", tool_name="Bash", tool_input={}, tool_response=bash("ok"),
-            tool_use_id="t9", **fields,
-        )  # fmt: skip
-
-    def compact(self, summary: str) -> str:
-        """Compact as Claude Code does: the summary is written after the session's new start."""
-        reminded = self.context("SessionStart", source="compact")
-        self.summarise(summary)
-        return reminded
 
 
 @pytest.fixture
@@ -135,6 +52,7 @@ def test_the_next_result_delivers_what_the_summary_lacks_once(session: Session) 
         f"- exact value: {VALUE} [line 3]",
         "- edited file: src/limits.py (edited) [line 5]",
     ]
+    assert not kept()
     assert session.tool() == ""
 
 
@@ -254,10 +172,7 @@ def test_what_a_compaction_keeps_behind_its_summary_is_not_missing(session: Sess
     kept = session.add("user", "The database listens on port 5433.")
     session.say(LATER)
     session.context("SessionStart", source="compact")
-    session.rewind(None)
-    metadata = {"preservedMessages": {"uuids": [kept]}}
-    session.add("system", "", subtype="compact_boundary", compactMetadata=metadata)
-    session.add("user", "The parser was begun.", isCompactSummary=True)
+    session.summarise("The parser was begun.", kept=[kept])
     text = session.tool()
     assert VALUE in text
     assert "5433" not in text
@@ -328,6 +243,11 @@ def test_of_many_hooks_at_once_one_delivers(session: Session) -> None:
 
 def marks() -> list[Path]:
     """Return the files by which compactions are remembered."""
+    return [path for path in kept() if path.suffix == ".compacted"]
+
+
+def kept() -> list[Path]:
+    """Return the files of compactions, also of hooks that were killed."""
     return [*(Path.home() / ".cache/policyctx/arrival").glob("*.compacted*")]
 
 
@@ -392,7 +312,7 @@ def test_uninstalling_leaves_nothing(session: Session, tmp_path: Path) -> None:
     mark.with_name(f"{mark.name}.123").touch()  # of a process that was killed
     policyctx("hook", "claude-code", "--uninstall", "--yes")
     assert settings.read_text() == "{}\n"
-    assert not marks()
+    assert not kept()
 
 
 def test_the_hook_may_be_installed_for_results_alone(session: Session, tmp_path: Path) -> None:

@@ -18,7 +18,8 @@ from tests.peers.comparing import Form, Ours, Side, changed, tally
 from tests.peers.said import conversations
 
 PAGE = Path(__file__).parents[2] / "docs" / "coming-from.md"
-_ROW = re.compile(r"^\| `(\w+)` \|.*\| (.+) \| ([\d,· ]+) \|$", re.MULTILINE)
+_ROW = re.compile(r"^\| `(\w+)` \|.*\| (.+) \| ([\d,· ]+|all) \|$", re.MULTILINE)
+_EQUAL_OF = re.compile(r"\| equal of (\d+) \|$", re.MULTILINE)
 _FEWEST = 3
 
 
@@ -52,10 +53,14 @@ def settings(
 def on_the_page(policy: str) -> dict[tuple[str, str], int]:
     """Return the equal calls that the page gives, by option and setting."""
     text = PAGE.read_text(encoding="utf-8")
-    section = text[text.index(f"`peers/{policy}`, ") :].partition("\n## ")[0]
+    section = text[text.index(f"[`peers/{policy}`](") :].partition("\n## ")[0]
     found = {}
     for option, values, calls in _ROW.findall(section):
-        for value, number in zip(values.split(" · "), calls.split(" · "), strict=True):
+        settings_of = values.split(" · ")
+        equal = (
+            _EQUAL_OF.findall(section) * len(settings_of) if calls == "all" else calls.split(" · ")
+        )
+        for value, number in zip(settings_of, equal, strict=True):
             found[option, value.replace("`", "")] = int(number.replace(",", ""))
     return found
 

@@ -60,3 +60,19 @@ def test_a_window_that_slides_costs_the_same_however_much_left_before(
     cost_of_last_turns(20, unit, tmp_path)  # what is called once
     few, many = (cost_of_last_turns(rounds, unit, tmp_path) for rounds in (40, 160))
     assert many < 1.1 * few
+
+
+def cost_of_a_plan(rounds: int, lines: int) -> int:
+    """Return the functions that a plan of so many calls with their results calls."""
+    messages: list[Message] = [user("Read the files.")]
+    for i in range(rounds):
+        messages += [calls((f"c{i}", "Read")), results((f"c{i}", f"line {i}\n" * lines))]
+    session = Session("context-offload", session_id="s")
+    return functions_called(lambda: session.plan(messages))
+
+
+@pytest.mark.parametrize(("lines", "most"), [(4, 320), (800, 690)], ids=["kept", "offloaded"])
+def test_a_plan_calls_few_functions_for_a_call_and_its_result(lines: int, most: int) -> None:
+    cost_of_a_plan(3, lines)  # what is called once
+    few, many = (cost_of_a_plan(rounds, lines) for rounds in (100, 200))
+    assert many - few < most * 100

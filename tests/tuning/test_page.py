@@ -89,7 +89,7 @@ def test_the_page_opens_with_the_change_and_its_test(browser: WebDriver, tmp_pat
 
 def test_each_point_for_comparison_has_its_own_mark(browser: WebDriver, tmp_path: Path) -> None:
     opened(browser, tmp_path, study())
-    legend = [one.text for one in browser.find_elements(By.CSS_SELECTOR, ".legendtext")]
+    legend = [one.text for one in browser.find_elements(By.CSS_SELECTOR, ".legend > span")]
     assert legend == ["tried", "the front", "nothing", "mine.yaml", "the best setting"]
 
 

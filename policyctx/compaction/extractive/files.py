@@ -39,6 +39,9 @@ _OUTPUT_ID = re.compile(r'"(exit_code|session_id)": ?(\d+)')
 # How a client tells that a call in the background has ended, and the words for it.
 _NOTICE = re.compile(r"\s*<[\w-]*notification>.{0,2000}?<status>", re.DOTALL)
 _NOTED = re.compile(r"<(status|summary|result)>([^<]*)")
+# A command in the text of a reply, and how the message behind it begins.
+_COMMAND_IN_TEXT = re.compile(r"^```(?:bash|sh|shell)\n(.*?)\n```$", re.MULTILINE | re.DOTALL)
+RETURNED = re.compile(r"\s*<returncode>(-?\d+)</returncode>\s*(?:<\w+>\n?)?(.*)", re.DOTALL)
 _NAME_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 # The lines of a here document, and text in quotes, which are not commands.
@@ -116,6 +119,11 @@ def calls_in(reading: Reading, skipped: frozenset[int], cues: Cues) -> Iterator[
             found = noted.pop("result", "")
             ended = "\n".join(filter(None, (": ".join(noted.values()), found)))
             yield Call("", item.message, item, {}, ended, failed=bool(_EXIT.search(ended)))
+        if in_text := command_in_text(items, position):
+            command, code, printed = in_text
+            fails = code != "0" or bool(REPORTED.search(printed[-4 * _LOOKED_AT :]))
+            ended = f"{printed}\nexit code {code}"
+            yield Call("bash", item.message, item, {"command": command}, ended, fails)
         if item.kind != "tool_call":
             continue
         result = items[partners[position]] if position in partners else None
@@ -128,12 +136,24 @@ def calls_in(reading: Reading, skipped: frozenset[int], cues: Cues) -> Iterator[
         yield call
 
 
+def command_in_text(items: Sequence[Item], position: int) -> tuple[str, str, str] | None:
+    """Return the command of a reply in whose text it is, with the exit code and what it printed.
+
+    The message behind the reply has the result, in elements of a program.
+    """
+    if items[position].kind != "assistant_message" or position + 1 == len(items):
+        return None
+    returned = RETURNED.match(items[position + 1].text)
+    commands = _COMMAND_IN_TEXT.findall(items[position].text) if returned else ()
+    return (commands[0], returned[1], returned[2]) if returned and len(commands) == 1 else None
+
+
 def _printed(text: str) -> str:
     """Return a result; of one with objects that hold an output, the outputs and the codes."""
-    outputs = _OUTPUT.findall(text)
-    if not outputs:
+    outputs, found = _OUTPUT.findall(text), _OUTPUT_ID.findall(text)
+    if not (outputs and found):
         return text
-    ids = (f"{name.replace('_', ' ')} {value}" for name, value in _OUTPUT_ID.findall(text))
+    ids = (f"{name.replace('_', ' ')} {value}" for name, value in found)
     return "\n".join([*(json.loads(one, strict=False) for one in outputs), *ids])
 
 
@@ -157,7 +177,7 @@ def parts_in(command: str) -> Iterator[tuple[str, str, str]]:
     Each has what is before it, its text without quoted texts, and as it was given, except for the
     text of here documents.
     """
-    given = _HERE_DOCUMENT.sub(r"<<\2 …\3", command)
+    given = _HERE_DOCUMENT.sub(r"<<\2 …\3", command).replace("\\\n", " ")
     # A mask is as long as what it hides.
     plain = _QUOTED.sub(lambda found: "''".ljust(len(found[0])), given)
     at, separator = 0, ""
@@ -217,7 +237,16 @@ _REFUSED = re.compile(r"no changes added|nothing added|hook id: ")
 _FIELD = re.compile(r'"(\w+)": ?"([^"]*)"')
 # A line that is more than a comment, a title or a bracket.
 _WORD, _LONGEST_LINE = re.compile(r"\s*[^\W\d]"), 100
+_IMPORTS = re.compile(r"\s*(?:import|from|use|using|package|#include|require)\b")
 _SUFFIX = re.compile(r"\w\.\w+$")
+# Programs that show a file or what another one found, and how they and the fields of a tool name
+# the lines of a file.
+PRINTS = re.compile(
+    r"(?:cat|head|tail|less|nl|bat|sed -n|cd|pwd|echo|printf|wc|sort|uniq|xargs)(?![\w-])"
+)
+_SED_LINES = re.compile(r"\b(\d+),(\d+)p\b")
+_IS_COUNT = re.compile(r"limit|count|length|num", re.IGNORECASE)
+_MOST_RANGES = 6
 _MOVES = re.compile(r"\(?(?:cd|pushd)\s+(?:([\w~./@+-]*[\w~./])/?\s*$)?")
 _IS_PATH = re.compile(r"(?=.*\w)[\w~.@+-]*[/.][\w~./@+-]*")
 
@@ -237,12 +266,18 @@ class FileState(NamedTuple):
     change: Call | None = None
     """The call that changed it last."""
     line: str = ""
-    """Of an earlier summary, the first line that was new then."""
+    """Of an earlier summary, the first line that was new then; of a file that was only read, the
+    numbers of the lines, empty for all."""
 
     @property
     def is_changed(self) -> bool:
         """Whether it is changed or gone, and not a file of a folder for scratch."""
         return self.state not in {"read", "named"} and not SCRATCH.search(self.path)
+
+    @property
+    def is_new(self) -> bool:
+        """Whether it has contents that a call put there."""
+        return self.is_changed and self.state != "deleted"
 
     @property
     def name(self) -> str:
@@ -258,14 +293,23 @@ class FileState(NamedTuple):
 
     def at(self, commit: int) -> FileState:
         """Return the file as it is behind a commit at the position of a message."""
-        return self if self.message >= commit else self._replace(is_committed=True)
+        is_in = self.message < commit and self.state not in {"read", "named"}
+        return self._replace(is_committed=True) if is_in else self
 
     def then(self, after: FileState) -> FileState:
         """Return the file after it was used again."""
+        if self.state == after.state == "read":
+            lines = dict.fromkeys((*self.line.split(","), *after.line.split(",")))
+            return after._replace(
+                path=self.path, line="" if "" in lines else ",".join([*lines][-_MOST_RANGES:])
+            )
         is_gone = self.state in {"named", "deleted"}
         if after.state in {"read", "named"} and not is_gone:
             return self
         stays = self.state == "written" and after.state == "edited"
+        if after.state == "edited" and after.change and after.change.command is not None:
+            # What a command made new is not known.
+            after = after._replace(change=self.change, line=self.new_line)
         return after._replace(path=self.path, state=self.state if stays else after.state)
 
 
@@ -300,7 +344,8 @@ def files_of(
                     del files[one]
             if verb == "restored":
                 continue
-            new = FileState(path, verb, call.message, change=call)
+            lines = _lines_read(call, path) if verb == "read" else ""
+            new = FileState(path, verb, call.message, change=call, line=lines)
             # Taken out and put in again, since the last used comes last.
             before = files.pop(path, None)
             files[path] = new if before is None else before.at(committed).then(new)
@@ -318,7 +363,8 @@ def listed(files: Sequence[FileState]) -> Sequence[FileState]:
     left = [one for one in files if one.state != "deleted" and not SCRATCH.search(one.path)]
     new = [file for file in left if file.is_changed and not file.is_committed]
     old = [file for file in left if file.is_committed] or [*left] * (not new)
-    paths = [file.path for file in old[:_MOST_LISTED]] + ["…"] * (len(old) > _MOST_LISTED)
+    shown = ((one.path, one.line * (one.state == "read")) for one in old[:_MOST_LISTED])
+    paths = [":".join(filter(None, one)) for one in shown] + ["…"] * (len(old) > _MOST_LISTED)
     return [*new[:_MOST_LISTED], *(one._replace(path=", ".join(paths)) for one in old[:1])]
 
 
@@ -369,9 +415,40 @@ def _uses(call: Call, reads_file: Mapping[str, PathFields]) -> Iterator[tuple[st
         yield from _uses_in(call.command, f"{given}/" if isinstance(given, str) else "")
 
 
+def shown_files(call: Call, reads_file: Mapping[str, PathFields]) -> set[str]:
+    """Return the files of a call that only shows files, which can be read again."""
+    uses = [*_uses(call, reads_file)]
+    is_shown = all(map(PRINTS.match, command_parts(call.command or "")))
+    is_shown = is_shown and all(verb == "read" for _, verb in uses)
+    return {path for path, _ in uses} if is_shown else set()
+
+
+def _lines_read(call: Call, path: str) -> str:
+    """Return the lines of a file that a call shows, as `680-759`; empty if it names none."""
+    name = path.rpartition("/")[2]
+    parts = (part for _, _, part in parts_in(call.command or "") if name in part)
+    if call.command is not None:
+        found = (one for part in parts for one in _SED_LINES.findall(part))
+        return ",".join(f"{first}-{last}" for first, last in found)
+    numbers = {key: one for key, one in call.fields.items() if type(one) is int}
+    numbers |= {
+        str(i): one for field in call.fields.values() if isinstance(field, list)
+        for i, one in enumerate(field) if type(one) is int
+    }  # fmt: skip
+    first = next((one for key, one in numbers.items() if not _IS_COUNT.search(key)), 1)
+    last = next((first + one - 1 for key, one in numbers.items() if _IS_COUNT.search(key)), 0)
+    last = last or (list(numbers.values())[1] if len(numbers) > 1 else 0)
+    return f"{first}-{last or ''}" if numbers else ""
+
+
 def _new_line(call: Call, path: str) -> str:
     """Return the first line of a change that is more than a comment; empty for a command."""
-    text = call.text.replace("\\n", "\n").replace("\\t", " ").replace('\\"', "\x00")
+    text = (
+        call.text.replace("\\r\\n", "\n")
+        .replace("\\n", "\n")
+        .replace("\\t", " ")
+        .replace('\\"', "\x00")
+    )
     patch = text.partition(f" File: {path}\n")[2].partition("\n*** ")[0]
     old, lines = "", [line[1:] for line in patch.split("\n") if line.startswith("+")]
     if not patch and call.command is None:
@@ -379,7 +456,8 @@ def _new_line(call: Call, path: str) -> str:
         old = "".join(value for key, value in texts if key.startswith("old"))
         lines = [value for key, value in texts if not key.startswith("old")][-1:]
         lines = [line for value in lines for line in value.split("\n")]
-    first = next((line for line in lines if line not in old and _WORD.match(line)), "")
+    new = [line for line in lines if line not in old and _WORD.match(line)]
+    first = next((line for line in new if not _IMPORTS.match(line)), "".join(new[:1]))
     return shortened(one_line(first.replace("\x00", '"')), _LONGEST_LINE)
 
 

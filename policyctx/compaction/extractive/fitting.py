@@ -175,7 +175,8 @@ def _rated(one: Entry, group: Group, position: int, count: int, cues: Cues) -> t
         return _OF_WORK, unit
     if group is Group.RESULTS:
         rate = _RATES[Group.STEPS if position >= count - NEWEST_CALLS else group]
-        return rate, unit._replace(weight=weight + count * (len(unit.text) <= _SHORT_RESULT))
+        weight += count * (len(unit.text) <= _SHORT_RESULT) + count * unit.text.startswith("- git ")
+        return rate, unit._replace(weight=weight)
     if group is Group.TASKS:
         weight = -weight
     elif group is Group.AGENT:

@@ -7,26 +7,39 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from policyctx.compaction.extractive.files import (
-    EXCEPTION,
-    REPORTED,
     SCRATCH,
     Call,
     FileState,
     command_parts,
     parts_in,
+    shown_files,
+)
+from policyctx.compaction.extractive.outcomes import (
+    ID_SAID,
+    LONGEST_RESULT,
+    LONGEST_WORDS,
+    LOOKED_AT,
+    NO_OUTPUT,
+    NO_RESULT,
+    NOT_MADE,
+    RUNS_ON,
+    STARTED,
+    UNQUOTED,
+    names_only,
+    outcome_of,
+    shown_of,
 )
 from policyctx.compaction.extractive.said import Quote
-from policyctx.compaction.extractive.texts import marked, one_line, shortened
+from policyctx.compaction.extractive.texts import one_line, shortened
+from policyctx.planning.superseded import PathFields
 
 _MOST_TASKS, _MOST_MADE, _MOST_RUNNING, _MOST_NAMES = 30, 4, 8, 4
 # Of the commands before the last message, and after it.
-_MOST_BEFORE, _MOST_AFTER, _MANY = 5, 10, 100
-_MOST_RESULTS, _LONGEST_RESULT = 24, 600
+_MOST_BEFORE, _MOST_AFTER, _MOST_CHECKS, _MANY = 5, 10, 2, 100
+_MOST_RESULTS, _LONGEST_NEWEST = 24, 1_800
 # Calls that are listed before anything else of the results.
 NEWEST_CALLS = 3
-_LONGEST_LINE, _LONGEST_COMMAND, _LONGEST_WORDS, _LONGEST_WHOLE = 160, 240, 300, 900
-# Of a result only the beginning and the end are looked at.
-_LOOKED_AT = 2_000
+_LONGEST_LINE, _LONGEST_COMMAND, _LONGEST_WHOLE = 160, 240, 900
 
 # Words in the name of a tool for tasks, or the field with its list.
 _OF_TASKS = frozenset(("plan", "task", "tasks", "todo", "todos"))
@@ -148,18 +161,9 @@ _CHECK, _CHANGE, _OTHER = "check ", "change ", "other "
 _COMMIT = f"{_CHANGE}git commit"
 _CREATES = re.compile(rf"{_CHANGE}.* (?:create|fork|open)\b")
 _IS_SILENT = re.compile(rf"(?!{_CHANGE}(?!git ))")
-_ID_SAID = re.compile(r"(?:\b|_|(?<=[a-z])(?=I))(?:ID|id|Id)[:=]? ?([\w-]*\d[\w-]*|[\w-]{6,})")
-# How a result says that the command goes on.
-_RUNS_ON = re.compile(
-    r"\b(?:in (?:the )?background|running with|session[ _]ID\W{1,2}\d+"
-    r"|exit(?:[ _]code)?\W{1,3}(?:undefined|null|none))\b",
-    re.IGNORECASE,
-)
-_STARTED, _NO_RESULT = "started in the background", "called, no result yet"
-_NO_OUTPUT, _UNQUOTED = "no output", "output not quoted"
 # What leads a result, and the words in place of one.
 _RESULT = " => "
-_SIGN = re.compile(rf"{_RESULT}|; (?={_STARTED}|{_NO_RESULT})")
+_SIGN = re.compile(rf"{_RESULT}|; (?={STARTED}|{NO_RESULT})")
 # What is not quoted before the first command of several.
 _LEADS = re.compile(r"cd |\w+=\S*$")
 # The mark of a step that files were changed after, and the line between steps that says which came
@@ -193,11 +197,11 @@ class _Step(NamedTuple):
     @property
     def goes_on(self) -> bool:
         """Whether it was started in the background, and nothing said that it ended."""
-        return self.outcome.startswith(_STARTED)
+        return self.outcome.startswith(STARTED)
 
     def waits_for(self, path: str) -> bool:
         """Whether it is a call with this path that has no result."""
-        return self.outcome == _NO_RESULT and self.command.endswith(f" {path}")
+        return self.outcome == NO_RESULT and self.command.endswith(f" {path}")
 
     @property
     def is_made(self) -> bool:
@@ -207,12 +211,12 @@ class _Step(NamedTuple):
     @property
     def is_void(self) -> bool:
         """Whether it is of no use behind another step: it failed, or showed something."""
-        is_silent = all(map(_IS_SILENT.match, self.keys)) and self.outcome.startswith(_UNQUOTED)
-        return is_silent or (_NOT_MADE.match(self.outcome) is not None and not self.checks)
+        is_silent = all(map(_IS_SILENT.match, self.keys)) and self.outcome.startswith(UNQUOTED)
+        return is_silent or (NOT_MADE.match(self.outcome) is not None and not self.checks)
 
     def is_settled_by(self, later: _Step) -> bool:
         """Whether it is run again, of several checks at least one."""
-        if later.outcome == _NO_RESULT != self.outcome:
+        if later.outcome == NO_RESULT != self.outcome:
             return False
         return self.keys <= later.keys or bool(self.checks & later.keys)
 
@@ -223,7 +227,7 @@ class _Step(NamedTuple):
         names = [] if files is None else [*filter(None, self.since.split(", "))]
         names += (one.name for one in changed)
         since = ", ".join([*dict.fromkeys(names)][:_MOST_NAMES])
-        sign = "; " if self.outcome.startswith((_STARTED, _NO_RESULT)) else _RESULT
+        sign = "; " if self.outcome.startswith((STARTED, NO_RESULT)) else _RESULT
         text = f"{self.command}{sign if self.outcome else ''}{self.outcome}"
         return _fact(f"{text}{_SINCE if since else ''}{since}", self.message)
 
@@ -232,7 +236,7 @@ def _step(command: str, outcome: str, message: int, since: str = "") -> _Step:
     keys = frozenset(key for part in command_parts(command) if (key := _key_of(part)))
     is_made = _COMMIT in keys or any(map(_CREATES.match, keys))
     # Of two here documents the text is not known.
-    if (is_made and not _NOT_MADE.match(outcome)) or "<<" in command:
+    if (is_made and not NOT_MADE.match(outcome)) or "<<" in command:
         keys |= {f"{_CHANGE if is_made else _OTHER}{command}{_RESULT}{outcome}"}
     return _Step(command, outcome, message, keys, since)
 
@@ -261,12 +265,12 @@ def steps_of(
         at = len(steps) - 1 if waits else _asked_for(call, steps)
         if at is not None:
             command = steps[at].command
-            outcome = _outcome(call, command, is_whole=not call.tool)
+            outcome = outcome_of(call, command, _LONGEST_WHOLE * (not call.tool))
             # That the tool itself failed says nothing of the command.
             is_its_own = (call.result or "").startswith(f"{call.tool} failed")
-            if is_its_own or outcome in {_STARTED, _NO_OUTPUT, _UNQUOTED, _NO_RESULT}:
+            if is_its_own or outcome in {STARTED, NO_OUTPUT, UNQUOTED, NO_RESULT}:
                 continue
-            if outcome.startswith(_STARTED):
+            if outcome.startswith(STARTED):
                 # What goes on stands where it was started, under its new id.
                 steps[at] = steps[at]._replace(outcome=outcome)
                 continue
@@ -274,16 +278,16 @@ def steps_of(
         else:
             is_open = call.result is None and call.path and not call.command
             step = _step(command, "", call.message)
-            if not (step.keys or _goes_on(call) or is_open):
+            if not (step.keys or _ids_begun(call) or is_open):
                 continue
             command = command or _named(call)
             is_whole = not call.tool or (call is answered and not step.is_known)
-            outcome = _outcome(call, command, is_whole=is_whole)
+            outcome = outcome_of(call, command, _LONGEST_WHOLE * is_whole)
         step = _step(command.replace(_RESULT, " "), outcome, call.message)
         steps = [one for one in steps if not one.is_settled_by(step)]
         steps.append(step)
         if len(steps) > 2 * _MANY:
-            old = [one for one in steps[:_MANY] if one.goes_on or one.is_made]
+            old = [one for one in steps[:_MANY] if one.goes_on or one.is_made or one.checks]
             steps[:_MANY] = old[-_MOST_AFTER:]
     if said >= 0:
         at = next((i for i, one in enumerate(steps) if one.message >= said), len(steps))
@@ -294,30 +298,52 @@ def steps_of(
 
 
 def results_of(
-    earlier: Iterable[Quote], calls: Sequence[Call], files: Sequence[FileState]
+    earlier: Iterable[Quote],
+    calls: Sequence[Call],
+    files: Sequence[FileState],
+    reads_file: Mapping[str, PathFields],
 ) -> tuple[Quote, ...]:
     """Return the newest results of other calls, each with its call, none before a change.
 
-    The newest calls of all are listed with whatever they have, and so are those that wait for a
-    result.
+    A long file and a long list of what was found in files are not quoted, since the agent can read
+    them again. The newest calls of all are listed with whatever they have, and so are those that
+    wait for a result.
     """
-    changed = max((one.message for one in files if one.is_changed), default=-1)
+    changed = max((one.message for one in files if one.is_new), default=-1)
+    paths = {one.path for one in files}
     found: dict[str, Quote] = {}
+    long, begun = set[str](), {one for call in calls for one in _ids_begun(call)}
     for newer, call in enumerate(reversed(calls)):
         command = _command_of(call)
         keys = _step(command, "", call.message).keys
         if call.message <= changed or any(key.startswith(_CHANGE) for key in keys):
             earlier = ()
             break
+        shows = shown_files(call, reads_file)
+        is_long = len(call.result or "") > LONGEST_RESULT
+        is_outside = any(map(SCRATCH.search, shows))
+        if shows and (shows <= paths if call.failed else is_long and not is_outside):
+            continue
+        if not (command or begun.isdisjoint(re.findall(r"[\w-]+", call.text[:LOOKED_AT]))):
+            continue
         given = command or _given(call, is_new=newer < NEWEST_CALLS)
         is_step = keys or (call.result is None and call.path and not call.command)
         if given and call.tool and not is_step and _listed(call) is None:
-            said = shortened(_outcome(call, command, is_whole=True), _LONGEST_RESULT, 2)
+            most = _LONGEST_NEWEST if call.result and not found else LONGEST_RESULT
+            said = shown_of(call, command, most, is_file=bool(shows))
+            if not said or call.result in long or names_only(call, paths):
+                continue
+            long |= {call.result} if call.result and is_long else set()
             sign = "; " if call.result is None else _RESULT
             found.setdefault(given, _fact(f"{given}{sign}{said}", call.message))
         if len(found) == _MOST_RESULTS:
             break
-    left = (one for one in earlier if _SIGN.split(one.text, 1)[0] not in found)
+    most = _LONGEST_LINE + LONGEST_RESULT if calls else _LONGEST_LINE + _LONGEST_NEWEST
+    left = (
+        one._replace(text=shortened(one.text, most, 2))
+        for one in earlier
+        if _SIGN.split(one.text, 1)[0] not in found
+    )
     return (*left, *reversed(found.values()))[-_MOST_RESULTS:]
 
 
@@ -339,7 +365,7 @@ def _chosen(steps: Sequence[_Step]) -> list[_Step]:
     left = [
         one
         for i, one in enumerate(steps)
-        if one.goes_on or i >= at or one.is_known or one.outcome == _NO_RESULT
+        if one.goes_on or i >= at or one.is_known or one.outcome == NO_RESULT
     ]
     left = [one for one in left if one.goes_on or one is left[-1] or not one.is_void]
     made = [one for one in left if one.is_made][-_MOST_MADE:]
@@ -347,9 +373,13 @@ def _chosen(steps: Sequence[_Step]) -> list[_Step]:
     ended = [one for one in left if not one.goes_on]
     at = next((i for i, one in enumerate(ended) if one.command == _SAID), 0)
     ended = [*ended[max(0, at - _MOST_BEFORE) : at], *ended[at:][-_MOST_AFTER:]]
-    kept = {id(one) for one in (*made, *running, *ended)}
+    # What was said of a check is read beside its last run.
+    checks = [one for one in left if one.checks]
+    failed = [one for one in checks if NOT_MADE.match(one.outcome)][-_MOST_CHECKS:]
+    kept = {id(one) for one in (*made, *running, *ended, *checks[-_MOST_CHECKS:], *failed)}
     left = [one for one in left if id(one) in kept]
-    return left[:-1] if left and left[-1].command == _SAID else left
+    # What is the first or the last line parts nothing.
+    return [one for i, one in enumerate(left) if one.command != _SAID or 0 < i < len(left) - 1]
 
 
 def _read(one: Quote) -> _Step:
@@ -365,8 +395,8 @@ def _asked_for(call: Call, steps: Sequence[_Step]) -> int | None:
     """Return the position of the step that a call asks about by the id that its result names."""
     if call.command is not None:
         return None
-    named = set(re.findall(r"[\w-]+", call.text[:_LOOKED_AT]))
-    ids = (_ID_SAID.search(step.outcome) for step in steps)
+    named = set(re.findall(r"[\w-]+", call.text[:LOOKED_AT]))
+    ids = (ID_SAID.search(step.outcome) for step in steps)
     return next((i for i, one in enumerate(ids) if one is not None and one[1] in named), None)
 
 
@@ -390,12 +420,12 @@ def _command_of(call: Call) -> str:
     return shortened(text.lstrip("&|; "), _LONGEST_COMMAND)
 
 
-def _goes_on(call: Call) -> bool:
-    """Whether a call goes on in the background, under an id that it names."""
-    start = "" if call.path else (call.result or "")[:_LONGEST_WORDS]
-    ids = _ID_SAID.findall(start)
+def _ids_begun(call: Call) -> list[str]:
+    """Return the ids that a result gives to what goes on in the background."""
+    start = "" if call.path else (call.result or "")[:LONGEST_WORDS]
     # A poll has the id in its input.
-    return bool(_RUNS_ON.search(start) and ids) and not any(one in call.text for one in ids)
+    ids = ID_SAID.findall(start) if RUNS_ON.search(start) else []
+    return [] if any(one in call.text for one in ids) else ids
 
 
 def _named(call: Call) -> str:
@@ -424,92 +454,3 @@ def _key_of(part: str) -> str:
         return f"{_OTHER}{bare}"
     is_one = _CHECKING.fullmatch(program) and program != "make"
     return f"{_CHECK}{program if is_one else ' '.join(words[:2])}"
-
-
-_EXIT_CODE = re.compile(r"\bexit(?:ed)?[ _](?:with )?(?:code|status)\W{1,3}(\d+)", re.IGNORECASE)
-# A line that names a commit, branch or request; one that counts what was checked or says that all
-# is well.
-_NAMES = re.compile(
-    r"^\[\S+ (?:\([^)]*\) )?[0-9a-f]{7,40}\] |^[0-9a-f]{7,40} \S|^[0-9a-f]{7,40}\.\.\S+ .* -> "
-    r"|^\W*(?:Creat|Open|Clos|Merg|Push|Publish|Deploy|Delet|Updat)ed\b|^\W+\[new |^Switched to"
-    r"|nothing to commit"
-    r"|https?://\S+/(?:pulls?|issues|merge_requests)/\d"
-)
-_COUNTS = re.compile(
-    r"\b\d+ (?:\w+ ){0,2}(?:passed|passing|(?:tests?|files?)(?![/\w.]| changed)"
-    r"|suggestions?|warnings?|issues?|problems?)\b"
-    r"|^ok\b|[Aa]ll checks|BUILD SUCCESS|[Ss]uccessful"
-)
-# What only surrounds what was printed.
-_TAGS = re.compile(r"^</?[\w-]+>|</?[\w-]+>$", re.MULTILINE)
-_FRAME = re.compile(
-    r"Output:|\(Bash completed with|# [\w.-]+/[\w./-]+$"
-    r"|(?:Wall time|Chunk ID|Original token count|Script completed|Total output lines)\b"
-    r"|.*\b(?:warning: |exit\w*\W{1,3}(?:undefined|null|none)\b)"
-)
-# What programs print of a test that failed, and of what it expected.
-_ERROR = re.compile(
-    r"FAILED .+|E \S.*|--- FAIL: .+|[×✕●] .+|not ok \d+.*|AssertionError.*"
-    r"|.*\berror(?:\[\w+\]|\s+[A-Z]+\d+)?: \S.*|[\w./-]+\.\w+:\d+(?::\d+)?:? \S.*"
-    rf"|.*(?:{EXCEPTION.pattern}|{REPORTED.pattern})",
-    re.MULTILINE,
-)
-# The last command of a chain whose exit code says nothing of those before it.
-_CLOSES = re.compile(r"(?:;|\|\|)(?:true|echo|:)(?!\S)|\S{1,2}(?:pkill|kill|killall)\b")
-_MOST_ERRORS, _LAST_LINES = 3, 2
-_NOT_MADE = re.compile(r"failed|exit code [1-9]")
-
-
-def _outcome(call: Call, command: str, *, is_whole: bool = False) -> str:
-    """Return words of a result: its exit code, errors, the lines that tell the outcome.
-
-    Without such a line the last ones are quoted, if only one command was run. `is_whole` quotes all
-    lines of a result.
-    """
-    if call.result is None:
-        return _NO_RESULT
-    text = call.result
-    is_long = len(text) > 2 * _LOOKED_AT
-    ends = f"{text[:_LOOKED_AT]} …\n… {text[-_LOOKED_AT:]}" if is_long else text
-    codes = _EXIT_CODE.findall(ends)
-    runs = not codes and _RUNS_ON.search(ends)
-    code = f"exit code {max(codes, key=int)}" if codes else "failed" if call.failed else ""
-    parts = [f"{separator}{plain}" for separator, plain, _ in parts_in(command)]
-    # The end of a long command may be in what was cut out.
-    given = [f"{separator}{plain}" for separator, plain, _ in parts_in(call.command or "")]
-    if len(given) > 1 and _CLOSES.match(given[-1]):
-        code = ""
-    elif code == "exit code 0" and re.search("[;|]", " ".join(parts)):
-        code += " of the last command"
-    said = _without_frame(ends.split("\n"))
-    if is_whole and not (runs and not code):
-        words = shortened(" / ".join(map(one_line, said)), _LONGEST_WHOLE, 2)
-        return ": ".join(filter(None, (code, words))) or _NO_OUTPUT
-    said = [one_line(line) for line in said if re.search(r"\w", line)]
-    told = [line for line in said if not _EXIT_CODE.search(line) and not _FRAME.match(line)]
-    shown = [*filter(_NAMES.search, told)] or [*filter(_COUNTS.search, told)]
-    if runs and not code:
-        ids = ((line, _ID_SAID.search(line)) for line in told)
-        shown = [line[: one.end()] for line, one in ids if one][:1] or told[-_LAST_LINES:]
-        code = _STARTED
-    elif call.failed:
-        errors = [line for line in told if _ERROR.match(line)][:_MOST_ERRORS]
-        shown = [*errors, *shown[-1:], *told[-_LAST_LINES:]]
-    elif not shown and (len(told) <= _LAST_LINES or len(parts) == 1):
-        shown = told[-_LAST_LINES:]
-    words = shortened(marked(shown, said) or " / ".join(shown), _LONGEST_WORDS)
-    return ": ".join(filter(None, (code, words))) or (_UNQUOTED if told else _NO_OUTPUT)
-
-
-def _without_frame(lines: Sequence[str]) -> list[str]:
-    """Return the lines of a result without those around what was printed."""
-    kept = [i for i, line in enumerate(lines) if not _surrounds(line)] or [len(lines)]
-    inner = [*lines[kept[0] : kept[-1] + 1]]
-    inner[:1] = [_TAGS.sub("", line) for line in inner[:1]]
-    inner[-1:] = [_TAGS.sub("", line) for line in inner[-1:]]
-    return inner
-
-
-def _surrounds(line: str) -> bool:
-    bare = _TAGS.sub("", line).strip()
-    return not bare or bool(_EXIT_CODE.search(bare) or _FRAME.match(bare))

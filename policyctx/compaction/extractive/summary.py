@@ -79,9 +79,13 @@ def gathered(history: History, cues: Cues, *, is_stepped: bool = True) -> Conten
     )
     users = [*carried(Group.USER), *(one for one in quotes if one.user)]
     last = [one for one in quotes if one.last]
-    is_over = any(one.user and one.text != UNREADABLE for one in quotes)
+    # What the agent noted before it changed a file may be settled, except for its last words.
+    changed = max((one.message for one in files if one.is_new), default=-1)
+    noted = min(changed, max((one.message for one in last), default=-1))
+    last = [one for one in last if not (one.working and one.message < noted)]
+    is_over = changed >= 0 or any(one.user and one.text != UNREADABLE for one in quotes)
     said = carried(Group.AGENT)
-    said = [*_without_notes(said, is_over=is_over)] if quotes else said
+    said = [*_without_notes(said, "" if quotes or not said else said[-1].text, is_over=is_over)]
     said += (one for one in quotes if not (one.user or one.last))
     del quotes
     typed = max((one.message for one in users if one.text != UNREADABLE), default=-1)
@@ -99,7 +103,7 @@ def gathered(history: History, cues: Cues, *, is_stepped: bool = True) -> Conten
     results: tuple[Quote, ...] = ()
     if is_stepped:
         steps = steps_of(carried(Group.STEPS), calls, files, max(newest, typed))
-        results = results_of(carried(Group.RESULTS), calls, files)
+        results = results_of(carried(Group.RESULTS), calls, files, history.reads_file)
     return Contents(
         {
             Group.USER: [*_once(users)],
@@ -117,12 +121,16 @@ def gathered(history: History, cues: Cues, *, is_stepped: bool = True) -> Conten
     )
 
 
-def _without_notes(said: Iterable[Quote], *, is_over: bool) -> Iterator[Quote]:
-    """Yield what the agent said, without its short notes, and if the turn is over without any."""
+def _without_notes(said: Iterable[Quote], last: str, *, is_over: bool) -> Iterator[Quote]:
+    """Yield what the agent said, without its short notes, and if the turn is over without any.
+
+    The note that ends with the `last` text stays.
+    """
     for _, group in groupby(said, key=lambda one: one.message):
         pieces = list(group)
         is_long = sum(words_in(one.text) for one in pieces) >= LONG_NOTE
-        if not pieces[0].working or (is_long and not is_over):
+        stays = pieces[-1].text == last or (is_long and not is_over)
+        if stays or not pieces[0].working:
             yield from pieces
 
 

@@ -64,6 +64,7 @@ REPLY = "[user] "
 _FILE = re.compile(
     r"(?P<path>.+?): (?P<state>edited|written|deleted|read|named)(?: again)?(?:: (?P<line>.+))?"
 )
+_LINES = re.compile(r":\d+-[\d,-]*$")
 # The beginning of the line of the files that were changed before the last commit.
 BEFORE_COMMIT = "Edited before the last commit: "
 
@@ -112,7 +113,7 @@ class Contents(NamedTuple):
 def written(one: Entry, group: Group) -> str:
     """Return an entry of a group as it is written."""
     if isinstance(one, FileState):
-        path, line = one_line(one.path), one.new_line
+        path, line = one_line(one.path), "" if one.state == "read" else one.new_line
         state = ": ".join(filter(None, (path, one.state, line)))
         return f"{ENTRY}{BEFORE_COMMIT}{path}" if one.is_committed else f"{ENTRY}{state}"
     marks = ["agent"] * (group is Group.AGENT) + ["while working"] * one.working
@@ -175,7 +176,8 @@ def _files_in(line: str) -> Iterator[FileState]:
     elif found := _FILE.fullmatch(line):
         is_read = found["state"] in {"read", "named"}
         for path in found["path"].split(", ") if is_read else [found["path"]]:
-            yield FileState(path, found["state"], line=found["line"] or "")
+            bare, _, lines = path.rpartition(":") if _LINES.search(path) else (path, "", "")
+            yield FileState(bare, found["state"], line=found["line"] or lines)
 
 
 def _quote(group: Group, line: str, message: int) -> Quote:

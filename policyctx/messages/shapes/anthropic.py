@@ -56,8 +56,13 @@ class AnthropicShape(blocks.DictShape):
         The server reads it in place of all that comes before. A block without content does nothing.
         """
         content = message.get("content")
-        found = content if message["role"] == "assistant" and isinstance(content, list) else ()
-        return any(map(_is_summary, found))
+        if message["role"] != "assistant" or not isinstance(content, list):
+            return False
+        for block in content:
+            may_be = type(block) is not dict or block.get("type") == _SUMMARY  # the quick test
+            if may_be and _is_summary(block):
+                return True
+        return False
 
     def written(self, role: str, text: str) -> Message:
         """Return a message whose content is the text."""
@@ -125,8 +130,11 @@ def has_result_blocks(message: Message) -> bool:
     )
 
 
+_SUMMARY = "compaction"
+
+
 def _is_summary(block: object) -> bool:
-    if field_of(block, "type") != "compaction":
+    if field_of(block, "type") != _SUMMARY:
         return False
     held = as_mapping(block)
     return bool(held.get("content") or held.get("encrypted_content"))

@@ -202,11 +202,16 @@ def call_keys(item: Item) -> tuple[object, ...]:
 
 
 def call_key(item: Item) -> object:
-    """Return the key that a call and its result share, None for an item that cannot be paired.
+    """Return the key that a call and its result share, None for an item that cannot be paired."""
+    return key_of(item.tool_use_id, item.tool, item.role, item.path)
+
+
+def key_of(call_id: str | None, tool: str | None, role: str, path: Path) -> object:
+    """Return the `call_key` of the item of a part.
 
     The key is the id. A legacy `function_call` has none: there it is the function's name.
     """
-    if item.tool_use_id is not None:
-        return item.tool_use_id
-    legacy = item.role == "function" or item.path == ("function_call",)
-    return (item.tool,) if legacy and item.tool is not None else None
+    if call_id is not None:
+        return call_id
+    legacy = role == "function" or path == ("function_call",)
+    return (tool,) if legacy and tool is not None else None

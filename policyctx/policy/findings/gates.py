@@ -111,7 +111,7 @@ def _too_high(checked: Checked, name: str, gate: PlainValue, low: Bound) -> str 
 
 def _is_empty(name: str, low: Bound, high: Bound) -> bool:
     """Is there no number between the two; what is counted is whole."""
-    if GATES[name].whole:
+    if GATES[name].kind in {"tokens", "count", "calls"}:
         most = ceil(high.number) - 1 if high.is_open else high.number
         return _least(low) > most
     if low.number == high.number:
@@ -144,9 +144,8 @@ def counts_that_forget(checked: Checked) -> Iterator[Diagnostic]:
                     "`state: none` the session does not remember what a step took"
                 )
                 hint = "write `store: {state: kept}`, or count `messages`, `turns` or `tokens`"
-                yield checked.warning(
-                    "PC341", ("steps", i, "when", j, "since_last"), sentence, hint
-                )
+                path: Path = ("steps", i, "when", j, "since_last")
+                yield checked.warning("PC341", path, sentence, hint)
 
 
 def ends_before_beginning(checked: Checked) -> Iterator[Diagnostic]:
@@ -328,6 +327,7 @@ def _restored(checked: Checked, restore: Restore) -> int:
 
 
 _WITHOUT_OWN_CALL = WITHOUT_TOOL | MEDIA_TYPES
+_LAST = "`on_conflict: overwrite` keeps only the last"
 _OF_FOLDERS = {
     "sync": "an object is durable when the service says so",
     "mode": "the service decides who may read an object",
@@ -355,15 +355,13 @@ def shared_files(checked: reach.Checked) -> Iterator[Diagnostic]:
     fields = parsed_template(store.path, PATH_FIELDS).fields
     if (shared := _shared(checked, fields)) is not None:
         which, missing = shared
-        overwritten = (
-            "different items share a file, and `on_conflict: overwrite` keeps only the last"
-        )
+        sentence = f"different items share a file, and {_LAST}: {which}"
         hint = f"put `{{{missing}}}` into the path, or use `on_conflict: suffix`"
-        yield checked.warning("PC311", ("store", "path"), f"{overwritten}: {which}", hint)
+        yield checked.warning("PC311", ("store", "path"), sentence, hint)
     elif store.escape == "_" and _saved_types(checked):
-        sentence = "ids that differ in other signs alone share a file, and `on_conflict: overwrite`"
+        sentence = f"ids that differ in other signs alone share a file, and {_LAST}"
         hint = "use `escape: percent` or `on_conflict: suffix`"
-        yield checked.warning("PC311", ("store", "escape"), f"{sentence} keeps only the last", hint)
+        yield checked.warning("PC311", ("store", "escape"), sentence, hint)
 
 
 def _shared(checked: reach.Checked, fields: frozenset[str]) -> tuple[str, str] | None:

@@ -14,7 +14,7 @@ from policyctx.policy.models import KeepRecent, Section, Step, Threshold, ToolRu
 from policyctx.policy.models.compaction import Summary
 from policyctx.policy.models.gates import COMPARISONS, BelowTokens, TokensGate
 from policyctx.policy.models.rules import Globs, Match, Placeholder, TextMatch
-from policyctx.policy.nodes import Path, sections
+from policyctx.policy.nodes import Node, Path, sections
 from policyctx.policy.values import Share, amount, parsed_template
 
 
@@ -56,14 +56,13 @@ def _text_implies(narrow: TextMatch | None, wide: TextMatch) -> bool:
     starts = (narrow and narrow.startswith) or ()
     ends = (narrow and narrow.endswith) or ()
     parts = (narrow and narrow.contains) or ()
+    wanted = wide.contains
     return (
         (wide.startswith is None or _all_have(starts, wide.startswith, str.startswith))
         and (wide.endswith is None or _all_have(ends, wide.endswith, str.endswith))
         and (
-            wide.contains is None
-            or any(
-                _all_have(given, wide.contains, str.__contains__) for given in (starts, ends, parts)
-            )
+            wanted is None
+            or any(_all_have(texts, wanted, str.__contains__) for texts in (starts, ends, parts))
         )
     )
 
@@ -77,9 +76,8 @@ def _all_have(given: Globs, wanted: Globs, has: Callable[[str, str], bool]) -> b
 
 def types_never_offloaded(checked: reach.Checked) -> Iterator[Diagnostic]:
     """PC312, for `offload: true` on what no step can offload or clear."""
-    default_drop = any(
-        not s.action.is_bound_by_rules and s.select.types is None for _, s in checked.steps
-    )
+    by_default = (step for _, step in checked.steps if step.select.types is None)
+    default_drop = any(not step.action.is_bound_by_rules for step in by_default)
     never = NEVER_TAKEN if default_drop else NEVER_REPLACED
     for name, rule in checked.policy.items.items():
         kind = checked.kind(name)
@@ -122,16 +120,9 @@ def is_unused(checked: reach.Checked, name: str) -> bool:
 
 # `offload` is not among them: `false` wins wherever it stands.
 _KEYS = (
-    "min_tokens",
-    "min_chars",
-    "keep_recent",
-    "pin",
-    "placeholder",
-    "reads_file",
-    "reads_lines",
-    "edits_file",
-    "writes_file",
-)
+    "min_tokens", "min_chars", "keep_recent", "pin", "placeholder", "reads_file", "reads_lines",
+    "edits_file", "writes_file",
+)  # fmt: skip
 _THRESHOLDS = frozenset({"min_tokens", "min_chars"})
 _MAX_CHARS = 200
 
@@ -196,9 +187,8 @@ def _pinned_by(checked: reach.Checked, glob: str) -> str | None:
     unwanted: list[str] = []
     pinning = None
     for other, is_pinned in reach.ranked(checked, "pin"):
-        if reach.globs_overlap(glob, other) and reach.is_name_left(
-            ((glob,), (other,)), tuple(unwanted)
-        ):
+        both = ((glob,), (other,))
+        if reach.globs_overlap(glob, other) and reach.is_name_left(both, tuple(unwanted)):
             if not is_pinned:
                 return None
             pinning = pinning or other
@@ -408,9 +398,8 @@ def thresholds_too_high(checked: reach.Checked) -> Iterator[Diagnostic]:
 def recency_without_end(checked: reach.Checked) -> Iterator[Diagnostic]:
     """PC324, for a `keep_recent` of as many tokens as the context window has."""
     window = checked.policy.model.context_window
-    for path, model, node in sections(checked.root):
-        given = (key for key in ("tokens", "max_tokens") if node.said(key) is not None)
-        key = next(given, None) if model is KeepRecent else None
+    for path, node in _recencies(checked):
+        key = next((key for key in ("tokens", "max_tokens") if node.said(key) is not None), None)
         if key is None:
             continue
         kept = amount(node.said(key))
@@ -422,6 +411,10 @@ def recency_without_end(checked: reach.Checked) -> Iterator[Diagnostic]:
             )
             hint = f"use a smaller number, such as `{key}: 10%`"
             yield checked.warning("PC324", (*path, key), sentence, hint)
+
+
+def _recencies(checked: reach.Checked) -> Iterator[tuple[Path, Node]]:
+    return ((path, node) for path, model, node in sections(checked.root) if model is KeepRecent)
 
 
 def _thresholds(checked: reach.Checked) -> Iterator[tuple[Path, Threshold]]:
@@ -452,9 +445,7 @@ def unused_keep_recent(checked: reach.Checked) -> Iterator[Diagnostic]:
 
 def groups_without_effect(checked: reach.Checked) -> Iterator[Diagnostic]:
     """PC319, for a `per` or an `of` that is for other numbers than the one given."""
-    for path, model, node in sections(checked.root):
-        if model is not KeepRecent:
-            continue
+    for path, node in _recencies(checked):
         given = {key for key in KeepRecent.model_fields if node.said(key) is not None}
         shape = next(iter(given & {"messages", "turns", "replies"}), None)
         if "of" in given and not given & {"turns", "replies"}:
@@ -470,8 +461,8 @@ def groups_without_effect(checked: reach.Checked) -> Iterator[Diagnostic]:
 
 def batches_without_effect(checked: reach.Checked) -> Iterator[Diagnostic]:
     """PC340, for a `batches` where nothing is recent, or nothing belongs to a call."""
-    for path, model, node in sections(checked.root):
-        if model is KeepRecent and node.said("batches") is not None:
+    for path, node in _recencies(checked):
+        if node.said("batches") is not None:
             types = _types_counted(checked, path)
             if any(node.said(key) in (0, "0%") for key in KeepRecent.exactly_one):
                 why = "nothing is recent"

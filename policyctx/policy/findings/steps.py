@@ -74,9 +74,8 @@ def _never_taken(checked: reach.Checked, key: Literal["types", "tools"]) -> Iter
             left = {*reach.taken_types(checked, part)}
             by = next((o for o in earlier if left <= _always_taken(checked, o, part, step)), None)
             if not left:
-                why = _why_not(
-                    checked, part, reach.names_among(checked, (name,)) if key == "types" else taken
-                )
+                types = reach.names_among(checked, (name,)) if key == "types" else taken
+                why = _why_not(checked, part, types)
             elif by is None:
                 continue
             elif by.action.leaves_nothing:
@@ -295,9 +294,8 @@ def _recencies(checked: reach.Checked, step: Step) -> Iterator[KeepRecent]:
     if (own := step.select.keep_recent) is not None:
         yield own
         return
-    of_types = (
-        reach.nearest(checked, t, "keep_recent") for t in reach.selected_types(checked, step)
-    )
+    types = reach.selected_types(checked, step)
+    of_types = (reach.nearest(checked, t, "keep_recent") for t in types)
     of_tools = (tool.keep_recent for tool in checked.policy.tools.values())
     yield from (keep for keep in (*of_types, *of_tools) if keep is not None)
 
@@ -311,11 +309,10 @@ def _is_as_low(checked: reach.Checked, earlier: Step, step: Step) -> bool:
     is_bound = earlier.action.is_bound_by_rules >= step.action.is_bound_by_rules
     if is_bound and _amount(earlier.select) is None and _amount(step.select) is None:
         return True
+    pairs = product(_thresholds(checked, earlier), _thresholds(checked, step))
     return all(
         low == 0 or (unit == other_unit and checked.tokens(low) <= checked.tokens(high))
-        for (low, unit), (high, other_unit) in product(
-            _thresholds(checked, earlier), _thresholds(checked, step)
-        )
+        for (low, unit), (high, other_unit) in pairs
     )
 
 
@@ -436,7 +433,6 @@ def _takes_of(checked: reach.Checked, step: Step, item_type: str, glob: str) -> 
     return checked.answered(("of", groups, unwanted), lambda: reach.is_name_left(groups, unwanted))
 
 
-# What is in a message more than once, or beside what has the same id.
 # The fields of which a wording needs one for the key to do something.
 _SHOWN_BY = {
     "head": ("head",),

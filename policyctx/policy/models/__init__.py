@@ -6,9 +6,10 @@ from pydantic import Field, Strict
 
 from policyctx.definitions.names import DEFAULT
 from policyctx.definitions.tokenizers import DEFAULT_TOKENIZER, Rounding
-from policyctx.policy.models.base import CacheTtl, OneOrMore, Prices, Section
+from policyctx.policy.models.base import CacheTtl, Prices, Section, Text, such
 from policyctx.policy.models.compaction import Carry, Compaction
 from policyctx.policy.models.rules import (
+    Globs,
     ItemRule,
     KeepRecent,
     Placeholder,
@@ -41,14 +42,14 @@ class PromptCache(Section):
     """The provider's prompt cache."""
 
     ttl: CacheTtl = "recorded"
-    """How long a prefix stays cached after its last use; `recorded` is that of the last write that
-    the provider billed, and five minutes before one is known."""
+    """How long a prefix stays cached after its last use; `recorded`: that of the last billed write,
+    and five minutes before one is known."""
     min_tokens: Annotated[int, Field(ge=0)] = 1024
     """A shorter prefix is not cached. A replay takes that of the recorded model unless it is
     set."""
     breakpoints: Literal["keep", "auto"] = "keep"
-    """Where Anthropic's cache breakpoints go: `keep` leaves those of the caller, `auto` sets them
-    so that an edit is billed for its tail alone."""
+    """Where Anthropic's cache breakpoints go: `keep` leaves the caller's, `auto` sets them so that
+    an edit is billed for its tail alone."""
 
     def seconds(self, last_write: int | None = None) -> int:
         """Return the TTL in force; `last_write` is that of the last billed write, if known."""
@@ -75,11 +76,10 @@ class Model(Section):
     """The language model, whose rules size images and documents and whose count `anthropic` asks
     for. Default: images and documents by the shape of the messages."""
     context_window: Annotated[int, Field(gt=0)] = 200_000
-    """Tokens that the model can see. Unless it is set, it is the window of the model that is
-    called, in a replay that of the recorded model."""
+    """Tokens that the model can see; unless set, the window of the called or, in a replay, the
+    recorded model."""
     tokenizer: Annotated[
-        Annotated[str, Field(min_length=1)] | CharTokens,
-        Field(examples=["cl100k_base", {"chars_per_token": 4, "per_message": 3}]),
+        Text | CharTokens, such("cl100k_base", {"chars_per_token": 4, "per_message": 3})
     ] = DEFAULT_TOKENIZER
     """What counts tokens: `o200k_base`, `cl100k_base`, `approximate` (characters ÷ 4, rounded up),
     `anthropic` (the provider's own count), a name registered in code, or a map."""
@@ -88,8 +88,7 @@ class Model(Section):
     cache: PromptCache = PromptCache()
     """The provider's prompt cache."""
     price: Annotated[
-        Prices | None,
-        Field(examples=[{"input": 3.0, "cache_write": 3.75, "cache_read": 0.3, "output": 15.0}]),
+        Prices | None, such({"input": 3.0, "cache_write": 3.75, "cache_read": 0.3, "output": 15.0})
     ] = None
     """What a call costs. Default: none; what needs it is an error without it, and a replay takes
     the prices of the recorded model."""
@@ -108,49 +107,39 @@ class Policy(Threshold):
     """What the policy is called."""
     description: str = ""
     """What it is for, in a sentence."""
-    extends: Annotated[
-        tuple[str, ...],
-        Strict(strict=False),
-        OneOrMore,
-        Field(examples=["coding-agent", ["context-filesystem", "./team.yaml"]]),
-    ] = ()
+    extends: Annotated[Globs, such("coding-agent", ["context-filesystem", "./team.yaml"])] = ()
     """Presets and fragments by name, files by path; later ones win, and this file wins over all."""
     model: Model = Model()
     """What sizes are measured against."""
     items: Annotated[
-        dict[str, ItemRule], Field(examples=[{"tool_result": {"offload": True, "keep_recent": 3}}])
+        dict[str, ItemRule], such({"tool_result": {"offload": True, "keep_recent": 3}})
     ] = {}
     """Rules by item type; with `match`, a type of your own."""
-    tools: Annotated[dict[str, ToolRule], Field(examples=[{"mcp__*": {"min_tokens": 500}}])] = {}
+    tools: Annotated[dict[str, ToolRule], such({"mcp__*": {"min_tokens": 500}})] = {}
     """Rules by tool name or glob: exact names first, then globs in the order written."""
     redact: Annotated[
         dict[str, Redaction],
-        Field(
-            examples=[
-                {"api_key": "sk-[A-Za-z0-9_-]{20,}"},
-                {"customer": {"pattern": "CUST-[0-9]{8}", "keep": True}},
-            ]
+        such(
+            {"api_key": "sk-[A-Za-z0-9_-]{20,}"},
+            {"customer": {"pattern": "CUST-[0-9]{8}", "keep": True}},
         ),
     ] = {}
-    """Secrets by name, as regular expressions of RE2. A match in a message becomes
-    `[redacted:NAME]` before anything else reads the message; of a pattern with a group, the group
-    does. A map with `keep: true` saves what it finds. Needs `policyctx[redact]`."""
+    """Secrets by name, as regular expressions of RE2. A match, or the group of the pattern, becomes
+    `[redacted:NAME]` before anything else reads the message. Needs `policyctx[redact]`."""
     placeholder: Wording = Placeholder(text=DEFAULT)
     """The wording where nothing nearer says otherwise."""
     store: Store = Store()
     """Where offloaded content goes, and how it is written."""
     compaction: Compaction = Compaction()
     """How history is replaced by a summary."""
-    carry: Annotated[Carry | None, Field(examples=[{"max_tokens": 2000, "files": 10}])] = None
+    carry: Annotated[Carry | None, such({"max_tokens": 2000, "files": 10})] = None
     """What the hook of Claude Code adds at a compaction that the host makes by itself. Default:
     nothing."""
     on_broken: Literal["keep", "repair", "refuse"] = "keep"
-    """A list that the provider would refuse as it is given, such as one with a call without a
-    result. `keep` leaves it. `repair` drops such calls and empty messages, gives a result without a
-    call as a message of the user, and warns. `refuse` raises an error."""
+    """A list that the provider would refuse as given. `keep` leaves it. `repair` drops calls
+    without results and empty messages, makes a result without a call a message of the user, and
+    warns. `refuse` raises an error."""
     steps: Annotated[
-        tuple[Step, ...],
-        Strict(strict=False),
-        Field(examples=[[{"name": "retire", "do": "offload"}]]),
+        tuple[Step, ...], Strict(strict=False), such([{"name": "retire", "do": "offload"}])
     ] = ()
     """The pipeline, in this order."""

@@ -132,13 +132,13 @@ def _text(title: str, pattern: str, example: str) -> dict[str, Any]:
 
 
 _SHARE = _text("share", values.SHARE_PATTERN, "10%")
-_BYTES = _text("size", values.BYTES_PATTERN, "5GB")
+_BYTES = WithJsonSchema(_text("size", values.BYTES_PATTERN, "5GB"))
 _DURATION = _text("duration", values.DURATION_PATTERN, "5m")
-_AMOUNT = {"anyOf": [{"type": "integer", "minimum": 0}, _SHARE]}
-_RATIO = {"anyOf": [{"type": "number", "minimum": 0, "maximum": 1}, _SHARE]}
-_IDLE = {"anyOf": [_DURATION, {"const": "cache_ttl"}]}
-_CACHE_TTL = {"anyOf": [_DURATION, {"const": "recorded"}]}
-_LIMIT = {"anyOf": [{"const": False}, _SHARE]}
+_AMOUNT = WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 0}, _SHARE]})
+_RATIO = WithJsonSchema({"anyOf": [{"type": "number", "minimum": 0, "maximum": 1}, _SHARE]})
+_IDLE = WithJsonSchema({"anyOf": [_DURATION, {"const": "cache_ttl"}]})
+_CACHE_TTL = WithJsonSchema({"anyOf": [_DURATION, {"const": "recorded"}]})
+_LIMIT = WithJsonSchema({"anyOf": [{"const": False}, _SHARE]})
 
 
 def _plain(value: object) -> object:
@@ -150,31 +150,26 @@ _WRITTEN = PlainSerializer(_plain)
 _RATIO_WRITTEN = PlainSerializer(float)
 
 Count = Annotated[int, Field(ge=0)]
-Amount = Annotated[
-    int | values.Share, PlainValidator(values.amount), WithJsonSchema(_AMOUNT), _WRITTEN
-]
-Calls = Annotated[
-    int | values.Share, PlainValidator(values.calls), WithJsonSchema(_AMOUNT), _WRITTEN
-]
-Ratio = Annotated[Fraction, PlainValidator(values.ratio), WithJsonSchema(_RATIO), _RATIO_WRITTEN]
+Amount = Annotated[int | values.Share, PlainValidator(values.amount), _AMOUNT, _WRITTEN]
+Calls = Annotated[int | values.Share, PlainValidator(values.calls), _AMOUNT, _WRITTEN]
+Ratio = Annotated[Fraction, PlainValidator(values.ratio), _RATIO, _RATIO_WRITTEN]
 Duration = Annotated[
     values.Duration, PlainValidator(values.duration), WithJsonSchema(_DURATION), _WRITTEN
 ]
-IdleTime = Annotated[
-    values.Duration | str, PlainValidator(values.idle_time), WithJsonSchema(_IDLE), _WRITTEN
-]
-CacheTtl = Annotated[
-    values.Duration | str, PlainValidator(values.cache_ttl), WithJsonSchema(_CACHE_TTL), _WRITTEN
-]
-ByteSize = Annotated[
-    values.ByteSize, PlainValidator(values.byte_size), WithJsonSchema(_BYTES), _WRITTEN
-]
-ShrinkLimit = Annotated[
-    values.Share | bool, PlainValidator(values.shrink_limit), WithJsonSchema(_LIMIT), _WRITTEN
-]
+IdleTime = Annotated[values.Duration | str, PlainValidator(values.idle_time), _IDLE, _WRITTEN]
+CacheTtl = Annotated[values.Duration | str, PlainValidator(values.cache_ttl), _CACHE_TTL, _WRITTEN]
+ByteSize = Annotated[values.ByteSize, PlainValidator(values.byte_size), _BYTES, _WRITTEN]
+ShrinkLimit = Annotated[values.Share | bool, PlainValidator(values.shrink_limit), _LIMIT, _WRITTEN]
+Text = Annotated[str, Field(min_length=1)]
 # A list in the file; `Strict(strict=False)` lets it become the tuple that a frozen model holds.
 Names = Annotated[tuple[str, ...], Strict(strict=False)]
 OneOrMore = _OneOrMore()
+
+
+def such(*examples: object) -> object:
+    """Return the note on a key that it is written such as these examples."""
+    return Field(examples=[*examples])
+
 
 Price = Annotated[float, Field(ge=0)]
 
@@ -201,24 +196,11 @@ class PricesAbove(PriceKinds):
     """The prompt, cached tokens included, has more tokens than this."""
 
 
+_LARGE = {"tokens": 200_000, "input": 6.0, "cache_write": 7.5, "cache_read": 0.6, "output": 22.5}
+
+
 class Prices(PriceKinds):
     """What a model call costs, in $ per million tokens."""
 
-    above: Annotated[
-        tuple[PricesAbove, ...],
-        Strict(strict=False),
-        Field(
-            examples=[
-                [
-                    {
-                        "tokens": 200_000,
-                        "input": 6.0,
-                        "cache_write": 7.5,
-                        "cache_read": 0.6,
-                        "output": 22.5,
-                    }
-                ]
-            ]
-        ),
-    ] = ()
+    above: Annotated[tuple[PricesAbove, ...], Strict(strict=False), such([_LARGE])] = ()
     """Other prices for the whole call, by the size of its prompt."""

@@ -16,6 +16,8 @@ from policyctx.policy.models.base import (
     Ratio,
     Section,
     ShrinkLimit,
+    Text,
+    such,
 )
 from policyctx.policy.models.rules import KeepRecent, Recency
 from policyctx.policy.values import Duration as DurationValue
@@ -29,7 +31,7 @@ class SummarySection(Section):
 
     name: Annotated[str, Field(min_length=1, examples=["Task Status"])]
     """Its heading."""
-    ask: Annotated[str, Field(examples=["What is done, and what is left."])] = ""
+    ask: Annotated[str, such("What is done, and what is left.")] = ""
     """What it must say."""
 
 
@@ -45,28 +47,23 @@ class SummaryCheck(Section):
     of `max_words` if that is less, for a built-in summarizer that asks a model, else 0."""
 
 
-Name = Annotated[str, Field(min_length=1)]
-
-
 class Summary(Section):
     """How the summary is made."""
 
-    by: Annotated[str, Field(min_length=1)] = "extractive"
+    by: Text = "extractive"
     """`extractive` (no model, no network), `none` (the wording alone, then what is pinned),
     `anthropic`, `openai` (or an endpoint compatible with it), or a name registered in code."""
     model: str = "claude-haiku-4-5"
     """The model that is asked. `openai` needs one. With `reuse_cache` it is the session's own,
     by default `model.name`."""
-    base_url: Annotated[str | None, Field(min_length=1, examples=["http://localhost:8000/v1"])] = (
-        None
-    )
+    base_url: Annotated[Text | None, such("http://localhost:8000/v1")] = None
     """The endpoint, for a client that the library makes. Default: the SDK's own."""
-    api_key_env: Annotated[str | None, Field(min_length=1, examples=["SUMMARY_API_KEY"])] = None
+    api_key_env: Annotated[Text | None, such("SUMMARY_API_KEY")] = None
     """The environment variable with the key, for a client that the library makes. Default: the
     SDK's own variable; with `base_url` no key is sent."""
     reuse_cache: bool = False
-    """Ask at the end of the session's own request, so that the provider reads it from its cache.
-    `false` sends the history as a record to `model`, which may be a cheaper one."""
+    """Ask at the end of the session's own request, which the provider reads from its cache. `false`
+    sends the history as a record to `model`."""
     max_words: Annotated[int, Field(ge=1)] = 1200
     """Words asked for; a CJK character counts as one. Of `max_words`, `max_tokens`, `max_chars` and
     `max_share` the least counts, and the extractive summary never exceeds it."""
@@ -74,7 +71,7 @@ class Summary(Section):
     """Tokens asked for."""
     max_chars: Annotated[int | None, Field(ge=1)] = None
     """Characters asked for."""
-    max_share: Annotated[Ratio | None, Field(examples=["10%"])] = None
+    max_share: Annotated[Ratio | None, such("10%")] = None
     """The share of the replaced history's tokens asked for. An earlier summary in the history
     counts whole."""
     max_input: Amount = Share(Fraction(80))
@@ -84,13 +81,13 @@ class Summary(Section):
             Annotated[
                 SummarySection,
                 BeforeValidator(
-                    short_form("name", str, "a name"), json_schema_input_type=Name | SummarySection
+                    short_form("name", str, "a name"), json_schema_input_type=Text | SummarySection
                 ),
             ],
             ...,
         ],
         Strict(strict=False),
-        Field(examples=[["Goals", {"name": "Errors", "ask": "Each with its cause."}]]),
+        such(["Goals", {"name": "Errors", "ask": "Each with its cause."}]),
     ] = tuple(
         SummarySection(name=name)
         for name in (
@@ -102,19 +99,19 @@ class Summary(Section):
         )
     )
     """The summary's sections, in order: names, or maps with what to ask."""
-    rules: Annotated[Names, Field(examples=[["Keep every file path."]])] = ()
+    rules: Annotated[Names, such(["Keep every file path."])] = ()
     """Sentences that every prompt carries."""
     prompt: Annotated[
         Annotated[str, BeforeValidator(template_of(PROMPT_FIELDS)), Field(min_length=1)] | None,
-        Field(examples=["Summarise in {max_words} words:\n{sections}\n{rules}"]),
+        such("Summarise in {max_words} words:\n{sections}\n{rules}"),
     ] = None
     """All that a model is told beside the conversation; its fields are `{sections}`, `{rules}`,
     `{max_words}` and `{earlier_summary}`."""
     attempts: Annotated[int, Field(ge=1, le=10)] = 3
     """The most attempts at one summary."""
     backoff: Duration = DurationValue(2)
-    """The wait after a first failed attempt; each further one is twice as long, and all are up to a
-    quarter shorter, at random. A provider's `retry-after` takes its place."""
+    """The wait after a first failed attempt, which doubles, and is up to a quarter shorter, at
+    random. A provider's `retry-after` takes its place."""
     timeout: Duration = DurationValue(60)
     """How long one attempt may take."""
     total_timeout: Duration = DurationValue(300)
@@ -130,8 +127,7 @@ class Summary(Section):
     user that it lacks are appended. Default: `true` for a built-in summarizer that asks a model,
     `false` for one that code gives or registers."""
     price: Annotated[
-        Prices | None,
-        Field(examples=[{"input": 1.0, "cache_write": 1.25, "cache_read": 0.1, "output": 5.0}]),
+        Prices | None, such({"input": 1.0, "cache_write": 1.25, "cache_read": 0.1, "output": 5.0})
     ] = None
     """What a call of the summarizer's model costs. Default: `model.price`."""
     on_failure: Literal["skip", "extractive"] = "skip"
@@ -166,7 +162,7 @@ class Restore(Section):
     """What makes a file a candidate: that a tool with `reads_file`, `edits_file` or `writes_file`
     took it."""
 
-    always: Annotated[Names, Field(examples=[["AGENTS.md", "CLAUDE.md"]])] = ()
+    always: Annotated[Names, such(["AGENTS.md", "CLAUDE.md"])] = ()
     """Files that come back first after every summary, such as instructions, whether or not a tool
     read them. They do not count for `max_files`."""
     max_files: Count = 5
@@ -180,7 +176,7 @@ class Restore(Section):
     """Where the sum would be over this, restoration stops."""
     within_gate: bool = True
     """Bring back only files, the newest first, with which a step's gate on tokens stays closed."""
-    work_dir: Annotated[str, Field(min_length=1)] = "."
+    work_dir: Text = "."
     """The folder that files must be in."""
 
 
@@ -221,8 +217,8 @@ class Compaction(Section):
 
     keep_first: Count = 0
     """Messages after the head that stay."""
-    keep_recent: Annotated[Recency, Field(examples=[{"messages": 4}, {"tokens": "10%"}])] = (
-        KeepRecent(messages=0)
+    keep_recent: Annotated[Recency, such({"messages": 4}, {"tokens": "10%"})] = KeepRecent(
+        messages=0
     )
     """A tail that stays; stretched so that pairs stay whole."""
     keep_system_messages: bool = True
@@ -230,7 +226,7 @@ class Compaction(Section):
     extractive summary quotes them."""
     keep_newest_user_message: bool = False
     """Of what is replaced, the newest message of the user stays, behind the summary."""
-    min_new: Annotated[Ratio, Field(examples=["10%"])] = Fraction(1, 10)
+    min_new: Annotated[Ratio, such("10%")] = Fraction(1, 10)
     """How much of what is replaced must have come since the compaction before. `0` is anything, and
     repeats a compaction that left its gate open."""
     summary: Summary = Summary()

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
 
-from pydantic import Field, Strict
+from pydantic import Strict
 
 from policyctx.policy.models.base import (
     EVERY_KEY,
@@ -13,9 +13,11 @@ from policyctx.policy.models.base import (
     Calls,
     Count,
     IdleTime,
+    Names,
     OneOrMore,
     Ratio,
     Section,
+    such,
 )
 
 # What kind of number a gate compares, which decides how it is shown and how it may be written.
@@ -27,15 +29,14 @@ Kind: TypeAlias = Literal["tokens", "count", "calls", "ratio", "seconds"]
 class Gate:
     """What is special about one gate.
 
-    `whole` says that its number is an integer. No number is above `highest`, and `why_highest` says
-    why; for `kind="tokens"` the limit is the context window. `why_never_zero` says why the gate
-    stays closed where its number would be 0. `sizes` names what planning sums up for it over all
-    that the step selects: the tokens `freed`, or the unit that the gate's own key `of` gives.
-    `holds_gates` says that its keys are gates themselves; its own kind then means nothing.
+    No number is above `highest`, and `why_highest` says why; for `kind="tokens"` the limit is the
+    context window. `why_never_zero` says why the gate stays closed where its number would be 0.
+    `sizes` names what planning sums up for it over all that the step selects: the tokens `freed`,
+    or the unit that the gate's own key `of` gives. `holds_gates` says that its keys are gates
+    themselves; its own kind then means nothing.
     """
 
     kind: Kind
-    whole: bool = False
     highest: int | None = None
     why_highest: str = ""
     why_never_zero: str = ""
@@ -112,9 +113,7 @@ class CallsGate(Limits[Calls]):
 class ItemsGate(Limits[Count]):
     """The number of items of certain types."""
 
-    types: Annotated[tuple[str, ...], Strict(strict=False), Field(examples=[["tool_result"]])] = (
-        "*",
-    )
+    types: Annotated[Names, such(["tool_result"])] = ("*",)
     """The item types counted."""
 
 
@@ -134,17 +133,11 @@ class SinceLast(Section):
 
     at_least_one: ClassVar = EVERY_KEY
 
-    messages: Annotated[
-        CountGate | None, Gate("count", whole=True), Field(examples=[{"at_least": 20}])
-    ] = None
+    messages: Annotated[CountGate | None, Gate("count"), such({"at_least": 20})] = None
     """The number of messages that came since."""
-    turns: Annotated[
-        CountGate | None, Gate("count", whole=True), Field(examples=[{"at_least": 5}])
-    ] = None
+    turns: Annotated[CountGate | None, Gate("count"), such({"at_least": 5})] = None
     """The number of turns that began since."""
-    tokens: Annotated[
-        TokensGate | None, Gate("tokens", whole=True), Field(examples=[{"at_least": 20000}])
-    ] = None
+    tokens: Annotated[TokensGate | None, Gate("tokens"), such({"at_least": 20000})] = None
     """The tokens of the messages that came since."""
 
 
@@ -153,22 +146,14 @@ class Gates(Section):
 
     at_least_one: ClassVar = EVERY_KEY
 
-    tokens: Annotated[
-        TokensGate | None, Gate("tokens", whole=True), Field(examples=[{"at_least": "80%"}])
-    ] = None
+    tokens: Annotated[TokensGate | None, Gate("tokens"), such({"at_least": "80%"})] = None
     """The tokens of the list, with the system prompt and tool schemas that are sent along."""
-    messages: Annotated[
-        CountGate | None, Gate("count", whole=True), Field(examples=[{"over": 400}])
-    ] = None
+    messages: Annotated[CountGate | None, Gate("count"), such({"over": 400})] = None
     """The number of messages."""
-    turns: Annotated[
-        CountGate | None, Gate("count", whole=True), Field(examples=[{"at_least": 20}])
-    ] = None
+    turns: Annotated[CountGate | None, Gate("count"), such({"at_least": 20})] = None
     """The number of turns."""
     items: Annotated[
-        ItemsGate | None,
-        Gate("count", whole=True),
-        Field(examples=[{"at_least": 10, "types": ["tool_result"]}]),
+        ItemsGate | None, Gate("count"), such({"at_least": 10, "types": ["tool_result"]})
     ] = None
     """The number of items of these types."""
     ratio: Annotated[
@@ -180,32 +165,24 @@ class Gates(Section):
             why_never_zero="it is closed where nothing is selected",
             sizes="of",
         ),
-        Field(examples=[{"at_least": "20%", "of": "chars"}]),
+        such({"at_least": "20%", "of": "chars"}),
     ] = None
     """The size of what the step would take, divided by that of all messages."""
-    frees: Annotated[
-        TokensGate | None,
-        Gate("tokens", whole=True, sizes="freed"),
-        Field(examples=[{"at_least": 5000}]),
-    ] = None
-    """The tokens that the step would free, net of placeholders."""
-    idle: Annotated[IdleGate | None, Gate("seconds"), Field(examples=[{"over": "cache_ttl"}])] = (
+    frees: Annotated[TokensGate | None, Gate("tokens", sizes="freed"), such({"at_least": 5000})] = (
         None
     )
+    """The tokens that the step would free, net of placeholders."""
+    idle: Annotated[IdleGate | None, Gate("seconds"), such({"over": "cache_ttl"})] = None
     """The time since the last model call."""
     pays_back: Annotated[
-        CallsGate | None,
-        Gate("calls", whole=True, sizes="freed"),
-        Field(examples=[{"at_most": "25%"}, {"at_most": 5}]),
+        CallsGate | None, Gate("calls", sizes="freed"), such({"at_most": "25%"}, {"at_most": 5})
     ] = None
     """Model calls until the saving has paid for writing the changed prefix anew."""
-    failed: Annotated[str | None, Gate("count"), Field(examples=["summarise"])] = None
-    """The name of a `compact` step before this one: it was due in this turn, and made no summary,
-    since the attempts failed, it could not be saved, or it cannot help."""
+    failed: Annotated[str | None, Gate("count"), such("summarise")] = None
+    """The name of a `compact` step before this one that was due in this turn and made no summary:
+    the attempts failed, it could not be saved, or it cannot help."""
     since_last: Annotated[
-        SinceLast | None,
-        Gate("count", holds_gates=True),
-        Field(examples=[{"messages": {"at_least": 20}}]),
+        SinceLast | None, Gate("count", holds_gates=True), such({"messages": {"at_least": 20}})
     ] = None
     """What has come since the step last took something, or since the list began."""
 
@@ -243,11 +220,11 @@ class Until(Section):
 
     at_least_one: ClassVar = ("tokens", "messages", "frees")
 
-    tokens: Annotated[BelowTokens | None, Field(examples=[{"under": "60%"}])] = None
+    tokens: Annotated[BelowTokens | None, such({"under": "60%"})] = None
     """The list is this small."""
-    messages: Annotated[BelowCount | None, Field(examples=[{"under": 40}])] = None
+    messages: Annotated[BelowCount | None, such({"under": 40})] = None
     """The list has few enough messages; for `drop`, since a placeholder keeps its message."""
-    frees: Annotated[FreedTokens | None, Field(examples=[{"at_least": 20000}])] = None
+    frees: Annotated[FreedTokens | None, such({"at_least": 20000})] = None
     """This much has been freed."""
 
 
@@ -263,10 +240,8 @@ def gates_in(gates: Section) -> Iterator[tuple[str, Any, Gate]]:
     """
     for name, gate in gates.noted(Gate).items():
         given = getattr(gates, name)
-        if given is None:
-            continue
-        if not gate.holds_gates:
+        if given is not None and gate.holds_gates:
+            for inner, value, definition in gates_in(given):
+                yield f"{name}.{inner}", value, definition
+        elif given is not None:
             yield name, given, gate
-            continue
-        for inner, value, definition in gates_in(given):
-            yield f"{name}.{inner}", value, definition

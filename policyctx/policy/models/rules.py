@@ -12,7 +12,7 @@ from policyctx.definitions.names import (
     NUMBER_SEPARATOR,
     PLACEHOLDER_FIELDS,
 )
-from policyctx.policy.models.base import Amount, Count, OneOrMore, Section
+from policyctx.policy.models.base import Amount, Count, OneOrMore, Section, Text, such
 from policyctx.policy.values import flag_or_map, secret_pattern, short_form, template_of
 
 
@@ -32,7 +32,7 @@ class Extent(Section):
 class OutlineSize(Section):
     """How long an outline may be."""
 
-    tokens: Annotated[Count, Field(examples=[400])]
+    tokens: Annotated[Count, such(400)]
     """The most tokens that it has, by `model.tokenizer`."""
 
 
@@ -56,13 +56,13 @@ class Placeholder(Section):
         BeforeValidator(template_of(PLACEHOLDER_FIELDS)),
         Field(min_length=1, examples=["[{tool_name} result, {tokens} tokens, in {path}]"]),
     ] = DEFAULT
-    """The wording; fields such as `{path}` are filled in. The default one gets a line that names
-    the tool to read the file with, once the session knows of one."""
-    head: Annotated[Extent | None, Field(examples=[{"lines": 10}])] = None
+    """The wording, with its fields. The default one gets a line that names the tool to read the
+    file with, if the session knows one."""
+    head: Annotated[Extent | None, such({"lines": 10})] = None
     """What `{head}` shows of the beginning of the item's text."""
-    tail: Annotated[Extent | None, Field(examples=[{"chars": 400}])] = None
+    tail: Annotated[Extent | None, such({"chars": 400})] = None
     """What `{tail}` shows of the end of the text; it never overlaps the head."""
-    outline: Annotated[OutlineSize | None, Field(examples=[{"tokens": 400}])] = None
+    outline: Annotated[OutlineSize | None, such({"tokens": 400})] = None
     """What `{outline}` shows: what tells most, each row with its line. Of JSON and tables the
     shape, counts and odd rows; of logs and test output errors and totals; of a diff files and
     hunks; of search hits files and counts; of code definitions; of prose headings and first
@@ -70,12 +70,10 @@ class Placeholder(Section):
     max_line_chars: Annotated[int, Field(ge=1)] | None = None
     """Longer lines of head and tail are cut to this many characters, and `cut_mark` is put after
     them."""
-    cut_mark: Annotated[str, Field(examples=[" [cut]"])] = CUT_MARK
+    cut_mark: Annotated[str, such(" [cut]")] = CUT_MARK
     """What comes after a line that is cut; empty for nothing."""
     gap: Annotated[
-        str,
-        BeforeValidator(template_of(GAP_FIELDS)),
-        Field(examples=["\n[{omitted_lines} lines left out]\n"]),
+        str, BeforeValidator(template_of(GAP_FIELDS)), such("\n[{omitted_lines} lines left out]\n")
     ] = ""
     """What `{gap}` is where something is left out; its fields are `{omitted_lines}`,
     `{omitted_chars}`, `{lines}` and `{chars}`."""
@@ -88,12 +86,9 @@ class Placeholder(Section):
     between. Default: `false`."""
 
 
-_Text = Annotated[str, Field(min_length=1)]
 Wording = Annotated[
     Placeholder,
-    BeforeValidator(
-        short_form("text", str, "a string"), json_schema_input_type=_Text | Placeholder
-    ),
+    BeforeValidator(short_form("text", str, "a string"), json_schema_input_type=Text | Placeholder),
 ]
 
 Globs = Annotated[tuple[str, ...], Strict(strict=False), OneOrMore]
@@ -113,7 +108,7 @@ class Secret(Section):
 
 Redaction = Annotated[
     Secret,
-    BeforeValidator(short_form("pattern", str, "a string"), json_schema_input_type=_Text | Secret),
+    BeforeValidator(short_form("pattern", str, "a string"), json_schema_input_type=Text | Secret),
 ]
 
 
@@ -122,7 +117,7 @@ class TextMatch(Section):
 
     at_least_one: ClassVar = ("startswith", "endswith", "contains")
 
-    startswith: Annotated[Globs | None, Field(examples=["Base directory for this skill:"])] = None
+    startswith: Annotated[Globs | None, such("Base directory for this skill:")] = None
     """It begins with this string, or one of these."""
     endswith: Globs | None = None
     """It ends with this string, or one of these."""
@@ -135,17 +130,15 @@ class Match(Section):
 
     type: BuiltInType
     """The built-in type that it refines."""
-    tool: Annotated[Globs | None, Field(examples=["mcp__*", ["web_*", "fetch"]])] = None
+    tool: Annotated[Globs | None, such("mcp__*", ["web_*", "fetch"])] = None
     """The tool's name matches this glob, or one of a list."""
-    role: Annotated[str | None, Field(examples=["user"])] = None
+    role: Annotated[str | None, such("user")] = None
     """The role of its message."""
     error: bool | None = None
     """`true`: only failed results. `false`: only others."""
-    media_type: Annotated[str | None, Field(examples=["image/*"])] = None
+    media_type: Annotated[str | None, such("image/*")] = None
     """The media type of an image or document matches this glob."""
-    text: Annotated[
-        TextMatch | None, Field(examples=[{"startswith": "Base directory for this skill:"}])
-    ] = None
+    text: Annotated[TextMatch | None, such({"startswith": "Base directory for this skill:"})] = None
     """What its text has."""
 
 
@@ -198,9 +191,9 @@ class Threshold(Section):
 
     at_most_one: ClassVar = ("min_tokens", "min_chars")
 
-    min_tokens: Annotated[Amount | None, Field(examples=[2000, "10%"])] = None
+    min_tokens: Annotated[Amount | None, such(2000, "10%")] = None
     """At this many tokens or above; `10%` is of the context window."""
-    min_chars: Annotated[Count | None, Field(examples=[1000])] = None
+    min_chars: Annotated[Count | None, such(1000)] = None
     """At this many characters (Unicode code points) or above."""
 
 
@@ -209,64 +202,53 @@ class Rule(Threshold):
 
     offload: bool | None = None
     """May `offload` and `clear` take it at all; `false` on a type or tool is absolute."""
-    keep_recent: Annotated[Recency | None, Field(examples=[3, {"items": 5, "per": "all"}])] = None
+    keep_recent: Annotated[Recency | None, such(3, {"items": 5, "per": "all"})] = None
     """The newest stay: a number of items, or a map."""
     pin: bool | None = None
     """No step takes it."""
-    placeholder: Annotated[Wording | None, Field(examples=["[Result in {path}]"])] = None
+    placeholder: Annotated[Wording | None, such("[Result in {path}]")] = None
     """The wording left in its place."""
 
 
 class ItemRule(Rule):
     """An item type: a rule for a built-in one, or with `match` one of your own."""
 
-    match: Annotated[
-        Match | None, Field(examples=[{"type": "tool_result", "tool": ["web_*", "fetch"]}])
-    ] = None
+    match: Annotated[Match | None, such({"type": "tool_result", "tool": ["web_*", "fetch"]})] = None
     """Makes this a type of your own, which inherits the keys of the type that it refines."""
-    author: Annotated[Author | None, Field(examples=["program"])] = None
-    """Who wrote what such items say, for a summary: `user`, `program` (put into the user's message
-    by a program, such as a skill), `summary` (what another writer's compaction left). For a user
-    message or a tool result; default: what the host or the recording says, else the user for a user
-    message."""
+    author: Annotated[Author | None, such("program")] = None
+    """Who wrote what such items say, for a summary: `user`, `program` (a program put it into the
+    user's message, such as a skill), `summary` (another writer's compaction). For user messages and
+    tool results; by default what the host or the recording says, else the user for a user message.
+    """
 
 
-PathFields = Annotated[
-    tuple[Annotated[str, Field(min_length=1)], ...],
-    Field(min_length=1),
-    Strict(strict=False),
-    OneOrMore,
-]
+PathFields = Annotated[tuple[Text, ...], Field(min_length=1), Strict(strict=False), OneOrMore]
 
 
 class LineFields(Section):
     """The input fields of a tool that say which lines of a file it reads; lines count from 1."""
 
-    first: Annotated[PathFields | None, Field(examples=["offset", ["offset", "start_line"]])] = None
+    first: Annotated[PathFields | None, such("offset", ["offset", "start_line"])] = None
     """The number of the first line."""
-    last: Annotated[PathFields | None, Field(examples=["end_line"])] = None
+    last: Annotated[PathFields | None, such("end_line")] = None
     """The number of the last line."""
-    count: Annotated[PathFields | None, Field(examples=["limit"])] = None
+    count: Annotated[PathFields | None, such("limit")] = None
     """How many lines."""
-    range: Annotated[PathFields | None, Field(examples=["view_range"])] = None
+    range: Annotated[PathFields | None, such("view_range")] = None
     """A list of the first and the last line; a last line of -1 is that of the file."""
 
 
 class ToolRule(Rule):
     """A tool, by name or glob."""
 
-    reads_file: Annotated[PathFields | None, Field(examples=["path", ["path", "file_path"]])] = None
+    reads_file: Annotated[PathFields | None, such("path", ["path", "file_path"])] = None
     """The input field that holds the path of the file that the tool reads. Of several, the first
     that a call has."""
-    reads_lines: Annotated[
-        LineFields | None, Field(examples=[{"first": "offset", "count": "limit"}])
-    ] = None
+    reads_lines: Annotated[LineFields | None, such({"first": "offset", "count": "limit"})] = None
     """The input fields that say which lines the tool reads. Used by `restore.large_files`."""
-    edits_file: Annotated[PathFields | None, Field(examples=["path", ["path", "patch"]])] = None
+    edits_file: Annotated[PathFields | None, such("path", ["path", "patch"])] = None
     """The input field that holds the path of the file that the tool edits, or a patch that names
     its files (`*** Update File: PATH`, `+++ b/PATH`). Used by `restore.sources`."""
-    writes_file: Annotated[PathFields | None, Field(examples=["path", ["path", "file_path"]])] = (
-        None
-    )
+    writes_file: Annotated[PathFields | None, such("path", ["path", "file_path"])] = None
     """The input field that holds the path of the file that the tool writes whole. Used by
     `restore.sources`."""

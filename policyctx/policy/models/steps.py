@@ -7,7 +7,7 @@ from pydantic import BeforeValidator, ConfigDict, Field
 from policyctx.definitions.actions import STEP_ACTIONS, Action, Do
 from policyctx.definitions.names import SESSION_FIELDS
 from policyctx.policy import values
-from policyctx.policy.models.base import ByteSize, Count, Duration, Names, Section
+from policyctx.policy.models.base import ByteSize, Count, Duration, Names, Section, Text, such
 from policyctx.policy.models.compaction import Compaction
 from policyctx.policy.models.gates import Untils, When
 from policyctx.policy.models.rules import Globs, Recency, Threshold, Wording
@@ -21,7 +21,7 @@ class WithInput(Section):
 
     short_form: ClassVar = "tools"
 
-    tools: Annotated[Globs, Field(examples=["*", ["write_*"]])] = ("*",)
+    tools: Annotated[Globs, such("*", ["write_*"])] = ("*",)
     """Those of tools whose name matches one of these globs."""
     leave: Literal["short_strings", "empty"] = "short_strings"
     """`short_strings`: a placeholder for each string that is longer than it. `empty`: nothing but
@@ -31,24 +31,24 @@ class WithInput(Section):
 class KeepFirst(Section):
     """The beginning of the list."""
 
-    messages: Annotated[Count, Field(examples=[2])]
+    messages: Annotated[Count, such(2)]
     """The first N messages behind the system messages that the list begins with."""
 
 
 class Select(Threshold):
     """Which items a step takes."""
 
-    types: Annotated[Names | None, Field(examples=[["tool_result"], ["*"]])] = None
+    types: Annotated[Names | None, such(["tool_result"], ["*"])] = None
     """Item types, built-in or your own; `["*"]` is all. Default: all with `offload: true`."""
-    tools: Annotated[Globs | None, Field(examples=["mcp__*", ["Read", "Grep"]])] = None
+    tools: Annotated[Globs | None, such("mcp__*", ["Read", "Grep"])] = None
     """Only results and calls of tools whose name matches one of these globs."""
-    except_tools: Annotated[Globs, Field(examples=["update_todo"])] = ()
+    except_tools: Annotated[Globs, such("update_todo")] = ()
     """Not those of tools whose name matches one of these globs."""
     errors: bool = True
     """`false` leaves failed results alone."""
-    keep_recent: Annotated[Recency | None, Field(examples=[3, {"items": 5, "per": "all"}])] = None
+    keep_recent: Annotated[Recency | None, such(3, {"items": 5, "per": "all"})] = None
     """Like the rule of this name, and nearer than it."""
-    keep_first: Annotated[KeepFirst | None, Field(examples=[{"messages": 2}])] = None
+    keep_first: Annotated[KeepFirst | None, such({"messages": 2})] = None
     """What the list begins with stays, and what would have to leave with it."""
     placeholders: bool = False
     """Also items that another step has offloaded, which get a smaller placeholder for the same
@@ -60,12 +60,11 @@ class Select(Threshold):
     """Only items for which a type, a tool or code has set a `keep_recent`."""
     order: Literal["oldest", "largest", "by_type"] = "oldest"
     """Who goes first; `by_type` is in the order of `types`, the oldest of each first."""
-    until: Annotated[Untils | None, Field(examples=[{"tokens": {"under": "60%"}}])] = None
+    until: Annotated[Untils | None, such({"tokens": {"under": "60%"}})] = None
     """Stop as soon as this holds."""
     unit: Literal["item", "message", "group", "turn"] = "item"
     """What leaves together, for `drop`: each item with its call or result, its message, the model's
-    whole reply with the results of its calls (any other message is a group of its own), or its
-    turn."""
+    reply with the results of its calls (`group`; any other message is its own), or its turn."""
     with_input: Annotated[
         WithInput | None,
         BeforeValidator(
@@ -98,9 +97,9 @@ class Step(Section):
     do: Annotated[Do, Field(description=_ACTIONS)]
     select: Select = Select()
     """Which items; not for `compact`."""
-    when: Annotated[When, Field(examples=[{"tokens": {"at_least": "80%"}}])] = ()
+    when: Annotated[When, such({"tokens": {"at_least": "80%"}})] = ()
     """The gates: a map means all of them, a list of maps any."""
-    placeholder: Annotated[Wording | None, Field(examples=["[Result in {path}]"])] = None
+    placeholder: Annotated[Wording | None, such("[Result in {path}]")] = None
     """The wording of this step; not for `drop`."""
     must_shrink: bool = True
     """Leave an item alone whose placeholder would not be smaller."""
@@ -137,9 +136,9 @@ class Retention(Section):
 
     at_least_one: ClassVar = ("max_age", "max_bytes", "max_contents")
 
-    max_age: Annotated[Duration | None, Field(examples=["30d"])] = None
+    max_age: Annotated[Duration | None, such("30d")] = None
     """Files older than this go."""
-    max_bytes: Annotated[ByteSize | None, Field(examples=["5GB"])] = None
+    max_bytes: Annotated[ByteSize | None, such("5GB")] = None
     """The oldest go until the store is this small."""
     max_contents: Annotated[int | None, Field(ge=0, examples=[10_000])] = None
     """The oldest go until the store holds this many texts."""
@@ -166,13 +165,12 @@ class Store(Section):
     )
     """The form of a new session's id."""
     path: Annotated[
-        str, BeforeValidator(values.path_template), Field(examples=["{tool_name}/{tool_use_id}.md"])
+        str, BeforeValidator(values.path_template), such("{tool_name}/{tool_use_id}.md")
     ] = "{item_type}/{tool_name}/{item_id}.{ext}"
     """A file's path below the root."""
     escape: Escape = "percent"
-    """A character of an id or a name that is not `A-Z a-z 0-9 . _ -`: `percent` encodes its bytes,
-    so that no two ids share a name; `_` takes its place, and `on_conflict` decides where two ids
-    have one name then."""
+    """A character of an id or a name that is not `A-Z a-z 0-9 . _ -`: `percent` encodes its bytes;
+    `_` takes its place, and `on_conflict` decides where two ids then have one name."""
     format: Literal["text", "envelope"] = "text"
     """`text`: the item's text, bytes as they are. `envelope`: a JSON document around it."""
     blocks: Literal["text", "json"] = "text"
@@ -183,12 +181,10 @@ class Store(Section):
     state: Literal["kept", "none"] = "kept"
     """`kept`: index, journal and ledger beside the files. `none`: content files only,
     each call stands alone."""
-    timeout: Annotated[Duration, Field(examples=["10s"])] = DurationValue(30)
+    timeout: Annotated[Duration, such("10s")] = DurationValue(30)
     """At a URL, the longest that a request may take, with its retries."""
     spill_to: Annotated[
-        Annotated[str, Field(min_length=1)] | None,
-        BeforeValidator(values.folder_path),
-        Field(examples=["~/.agent/waiting"]),
+        Text | None, BeforeValidator(values.folder_path), such("~/.agent/waiting")
     ] = None
     """At a URL, the folder in which texts wait while the service is away; each session gets a
     folder in it. Default: none, so `on_failure` says what happens."""
@@ -204,9 +200,7 @@ class Store(Section):
     """Permissions of the files, octal; folders get the matching x bits."""
     compress: Literal["none", "zstd"] = "zstd"
     """For what no live placeholder names."""
-    retention: Annotated[
-        Retention | None, Field(examples=[{"max_age": "30d", "max_bytes": "5GB"}])
-    ] = None
+    retention: Annotated[Retention | None, such({"max_age": "30d", "max_bytes": "5GB"})] = None
     """How long files stay. Default: for ever."""
 
     @property

@@ -10,16 +10,14 @@ its branches:
   takes back what it branches off from, unless the bill of the next reply shows that it was sent.
 
 Records that are not messages are links of the chain as well. A compaction starts a new root;
-sub-agents are marked `isSidechain`, in the same file or in their own. Attachments hold the texts
-that the program adds to a prompt. A record has the parts of such a text but not its wording, so
-short sentences stand in for it; an attachment without a text, such as a reminder, adds nothing.
+sub-agents are marked `isSidechain`, in the same file or in their own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import takewhile
-from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from policyctx.definitions.items import Author, Authored, Message, written_by
@@ -27,6 +25,7 @@ from policyctx.definitions.tokenizers import DEFAULT_TOKENIZER
 from policyctx.messages.editing import request_content
 from policyctx.messages.reading import is_message
 from policyctx.replay.readers.building import RecordingBuilder, usage
+from policyctx.replay.readers.claude_attachments import as_text, is_of_user
 from policyctx.replay.readers.home import Home
 from policyctx.replay.readers.source import Source
 from policyctx.replay.readers.values import Record, mapping, objects, seconds, texts, word
@@ -34,100 +33,33 @@ from policyctx.replay.recording import Recording
 from policyctx.tokens.counter import counter_for
 from policyctx.tokens.usage import Usage
 
-# By type: the sentence before the text, which may name fields, and where the text is found.
-_TEXTS: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType({
-    "agent_listing_delta": ("Agents on offer:", ("addedLines", "removedTypes")),
-    "critical_system_reminder": ("", ("content",)),
-    "deferred_tools_delta": ("Tools that can be loaded:", ("addedLines", "removedNames")),
-    "directory": ("The folder {path} holds:", ("content",)),
-    "edited_text_file": ("The file {filename} was changed by somebody else:", ("snippet",)),
-    "file": ("The file {filename} holds:", ("content.file.content",)),
-    "hook_additional_context": ("The hook {hookName} adds:", ("content",)),
-    "hook_success": ("The hook {hookName} adds:", ("content",)),
-    "invoked_skills": ("Skills in use:", ("skills.content",)),
-    "mcp_instructions_delta": ("Instructions of MCP servers:", ("addedBlocks", "removedNames")),
-    "nested_memory": ("The file {path} holds:", ("content.content",)),
-    "plan_file_reference": ("The plan {planFilePath} says:", ("planContent",)),
-    "queued_command": ("", ("prompt", "prompt.text")),
-    "relevant_memories": ("From earlier sessions:", ("memories.content",)),
-    "selected_lines_in_ide": ("Selected in {filename}:", ("content",)),
-    "skill_listing": ("Skills on offer:", ("content",)),
-})  # fmt: skip
-# A hook's output is only shown to the model where it ran before a prompt.
-_SHOWN_HOOKS = ("SessionStart", "UserPromptSubmit")
-
-
-def as_text(record: Record) -> str:
-    """Return what an attachment says to the model; empty where no text of it is recorded.
-
-    What the program adds is in an element of its own, and what the user wrote is not.
-    """
-    attachment = mapping(record.get("attachment"))
-    kind = word(attachment.get("type"))
-    if kind not in _TEXTS or (
-        kind == "hook_success" and attachment.get("hookEvent") not in _SHOWN_HOOKS
-    ):
-        return ""
-    before, places = _TEXTS[kind]
-    found = [text for place in places for text in _at(attachment, place.split(".")) if text]
-    if not found:
-        return ""
-    said = "\n".join([_filled(before, attachment), *found] if before else found)
-    return said if is_of_user(record) else f"<system-reminder>\n{said}\n</system-reminder>"
-
-
-def is_of_user(record: Record) -> bool:
-    """Whether the user wrote what an attachment says, while the model was replying."""
-    return mapping(record.get("attachment")).get("type") == "queued_command"
-
-
-def _at(value: object, keys: list[str]) -> Iterator[str]:
-    """Yield the texts at a place, of each element where a list is there."""
-    if isinstance(value, list):
-        for one in value:
-            yield from _at(one, keys)
-    elif keys:
-        yield from _at(mapping(value).get(keys[0]), keys[1:])
-    elif isinstance(value, str):
-        yield value
-
-
-def _filled(sentence: str, attachment: Record) -> str:
-    start, brace, rest = sentence.partition("{")
-    key, _, end = rest.partition("}")
-    return f"{start}{word(attachment.get(key))}{end}" if brace else sentence
-
-
 # Only for comparing a bill with what two lists would have cost, so any tokenizer does.
 _TOKENIZER = DEFAULT_TOKENIZER
 _LEAST_SCALE, _MOST_SCALE = 0.5, 4.0
 
 
+@dataclass(slots=True, eq=False)
 class _Node:
     """A message, and the one that it follows; those of a session form a tree."""
 
-    __slots__ = (
-        "after", "bill", "call", "is_said", "message", "parent", "reply_id", "results", "turn",
-    )  # fmt: skip
+    message: Message
+    parent: _Node | None
+    after: str
+    """The uuid of the message record that it hangs on."""
+    is_said: bool
+    """Whether the user or the model said it, and not the program."""
+    reply_id: str = ""
+    turn: _Node = field(init=False)
+    """The first of the replies that follow one another without anything between them."""
+    results: _Node | None = None
+    """The message with the results of the calls of the turn that begins here."""
+    call: int | None = None
+    """The number of the model call that it is the reply to."""
+    bill: int = 0
+    """The tokens that were billed for the prompt of that call; 0 where nobody knows."""
 
-    def __init__(
-        self, message: Message, parent: _Node | None, after: str, *, is_said: bool
-    ) -> None:
-        self.message = message
-        self.parent = parent
-        self.after = after
-        """The uuid of the message record that it hangs on."""
-        self.is_said = is_said
-        """Whether the user or the model said it, and not the program."""
-        self.reply_id = ""
+    def __post_init__(self) -> None:
         self.turn = self
-        """The first of the replies that follow one another without anything between them."""
-        self.results: _Node | None = None
-        """The message with the results of the calls of the turn that begins here."""
-        self.call: int | None = None
-        """The number of the model call that it is the reply to."""
-        self.bill = 0
-        """The tokens that were billed for the prompt of that call; 0 where nobody knows."""
 
     @property
     def is_reply(self) -> bool:
@@ -214,7 +146,7 @@ class ClaudeAgent:
         self._kept = []
         for old in {id(one): one for one in found}.values():
             if old is not None and node is self._tip:
-                node = self._tip = _Node(old.message, node, old.after, is_said=old.is_said)
+                node = self._tip = _Node(old.message, node, old.after, old.is_said)
                 self._learn_calls(node, node.message)
                 self.builder.add(node.message)
         return node
@@ -379,9 +311,7 @@ def _node(record: Record, message: Message, link: _Link, *, is_answer: bool) -> 
     shown: Message = {"role": _role(record), "content": own}
     if (author := _author(record)) and not is_answer:
         shown = Authored(shown, author)
-    node = _Node(shown, parent, link.uuid, is_said=is_said)
-    node.reply_id = _reply_id(record)
-    return node
+    return _Node(shown, parent, link.uuid, is_said, _reply_id(record))
 
 
 def _author(record: Record) -> Author | Literal[""]:

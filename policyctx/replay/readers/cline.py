@@ -175,11 +175,8 @@ def _blocks(content: object) -> Iterator[Record]:
         elif kind == "reasoning":
             yield thinking(text)
         elif kind == "tool_use":
-            call_id, asked = (
-                word(block.get("id")) or f"call_{position}",
-                mapping(block.get("input")),
-            )
-            yield tool_use(call_id, block.get("name"), asked)
+            call_id = word(block.get("id")) or f"call_{position}"
+            yield tool_use(call_id, block.get("name"), mapping(block.get("input")))
         elif kind not in ("text", "thoughtSignature"):
             yield {**block, "type": kind}
 

@@ -86,8 +86,7 @@ class Events:
 
     def _observe(self, event: Record) -> None:
         kind = word(event.get("observation")) or "null"
-        origin = mapping(event.get("tool_call_metadata"))
-        if origin:
+        if origin := mapping(event.get("tool_call_metadata")):
             name, text = word(origin.get("function_name")), self._shown(event)
             call_id, failed = origin.get("tool_call_id"), kind == "error"
             self._builder.add(tool_message(call_id, text, name=name, is_error=failed))
@@ -140,10 +139,9 @@ def _message(response: Record) -> Message | None:
     said = mapping(choices[0].get("message")) if choices else {}
     if not said:
         return None
-    message: Record = {"role": "assistant", "content": said.get("content")}
-    if calls := objects(said.get("tool_calls")):
-        message["tool_calls"] = calls
-    return message
+    calls = objects(said.get("tool_calls"))
+    message = {"role": "assistant", "content": said.get("content")}
+    return message | ({"tool_calls": calls} if calls else {})
 
 
 def _rebuilt(event: Record, args: Record, origin: Record) -> Message:
@@ -348,9 +346,8 @@ class _BareEvents:
 
     def begin(self, instruction: str, history: list[Record]) -> None:
         """Add the instruction, unless the history begins with it."""
-        spoken = (
-            word(_args(one).get("content")) for one in history if one.get("action") == "message"
-        )
+        messages = (one for one in history if one.get("action") == "message")
+        spoken = (word(_args(one).get("content")) for one in messages)
         if instruction and next(spoken, None) != instruction:
             self._builder.add({"role": "user", "content": instruction})
             self._is_users_turn = False
@@ -445,8 +442,7 @@ def recordings(source: Source) -> Iterator[Recording]:
             source.pass_over("instance without a conversation", record)
         else:
             yield builder.recording(names.of(_instance(record)), FORMAT)
-    if not alone.is_empty:
-        yield alone.recording(source.name, FORMAT)
+    yield from alone.found(source.name, FORMAT)
 
 
 def _is_resolved(fields: Record) -> bool:

@@ -73,9 +73,8 @@ class TraceSpan(NamedTuple):
 
     def usage(self) -> Usage | None:
         """Return what was billed; in most clients the prompt has the cache's tokens in it."""
-        prompt, read, written, output = (
-            number(self.first(names)) for names in (_PROMPTS, _READ, _WRITTEN, _OUTPUTS)
-        )
+        names = (_PROMPTS, _READ, _WRITTEN, _OUTPUTS)
+        prompt, read, written, output = map(number, map(self.first, names))
         if prompt >= read + written:
             prompt -= read + written
         return Usage(prompt, read, written, output) if prompt + read + written else None
@@ -128,12 +127,10 @@ def _value(value: PlainValue) -> PlainValue:
     kind, inner = next(iter(mapping(value).items()), ("", None))
     if kind == "intValue":
         return _whole(inner)
-    if kind in {"arrayValue", "kvlistValue"}:
-        values = mapping(inner).get("values")
-        return (
-            _values(values) if kind == "kvlistValue" else [_value(one) for one in objects(values)]
-        )
-    return inner
+    values = mapping(inner).get("values")
+    if kind == "kvlistValue":
+        return _values(values)
+    return [*map(_value, objects(values))] if kind == "arrayValue" else inner
 
 
 def _whole(value: PlainValue) -> int:

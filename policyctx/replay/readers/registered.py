@@ -117,9 +117,7 @@ def _registered() -> Iterator[Reader]:
             reader = point.load()
         except Exception as error:
             raise ReaderError(point.name, f"cannot be loaded: {error}") from error
-        missing = [
-            name for name in ("FORMAT", "recognises", "recordings") if not hasattr(reader, name)
-        ]
-        if missing:
+        names = ("FORMAT", "recognises", "recordings")
+        if missing := [name for name in names if not hasattr(reader, name)]:
             raise ReaderError(point.name, f"lacks {' and '.join(missing)}")
         yield reader

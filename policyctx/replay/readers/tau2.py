@@ -28,9 +28,8 @@ def recordings(source: Source) -> Iterator[Recording]:
     system = word(source.field("info", "environment_info", "policy")) or None
     for simulation in map(mapping, source.elements("simulations")):
         conversation = _Conversation(model, system)
-        for message in conversation.builder.objects(
-            simulation.get("messages"), "record that is not a message"
-        ):
+        messages, what = simulation.get("messages"), "record that is not a message"
+        for message in conversation.builder.objects(messages, what):
             conversation.read(message)
         name = names.of(simulation.get("task_id"), simulation.get("trial"))
         if conversation.builder.is_empty:

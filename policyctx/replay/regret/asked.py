@@ -26,7 +26,7 @@ _SAME = 0.9
 _HALF = 0.5
 
 _DIGITS = re.compile(r"\d+")
-_FILE_NAME = re.compile(r"[^\s/\\]+\.\w+|[^\s]*[/\\][^\s]*")
+_FILE_NAME = re.compile(r"[^\s/\\]+\.\w+|[^\s/\\]*[/\\]\S*")
 _WRITING_KEY = re.compile(r"(?i)new|content|text|patch|diff|edit|replac|insert|body")
 _WRITING_TOOL = re.compile(r"(?i)write|edit|create|replace|patch|insert|delete|rename|move|append")
 _COMMAND_KEYS = ("command", "cmd", "script", "commands")
@@ -57,9 +57,9 @@ _NUMBERED = re.compile(r"\s*\d+(?:[\t\u2192:|]|\s?\u2502)")
 _UNCHANGED = re.compile(r"(?i)\b(?:unchanged|not (?:been )?(?:changed|modified))\b")
 _SHORT = 400
 # The folder in which the rest of a command runs is not a file that it names.
-_ENTERED = re.compile(r"(?:^|&&|[;\n(])\s*cd\s+[^\s;&)]+|\bgit\s+-C\s+\S+")
+_ENTERED = re.compile(r"(?:^|&&|[;\n(])[^\S\n]*cd\s+[^\s;&)]+|\bgit\s+-C\s+\S+")
 # What a host writes about a run before what it said.
-_HEAD = re.compile(r"(?:[A-Z][\w ]*:? [^\n]*\n){1,6}Output:\n")
+_HEAD = re.compile(r"(?:[A-Z]\w*:? [^\n]*\n){1,6}Output:\n")
 # Commands that may change any file: of a repository, or to format it.
 _SWEEPING = re.compile(r"\bgit\b|fmt\b|(?<!-)\bformat\b|--(?:fix|write)\b")
 _SEGMENTS = re.compile(r"\|\||&&|[|;\n]")

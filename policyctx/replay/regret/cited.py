@@ -13,7 +13,8 @@ from policyctx.replay.timeline import SessionPart
 _FILE = r"([\w.-]*\w\.[A-Za-z]\w{0,4})"
 _LINES = r"(\d{2,6})(?:\s?[-\u2013]\s?(\d{2,6}))?"
 _FIELD = r"[\"']?,?\s(?:--|[\"'])?line(?:[\"']?[=:])?\s?"
-_IN_TEXT = re.compile(rf"{_FILE}(?::|#L|\(| L|`?,? \(?lines? |:? ?~|{_FIELD})~?{_LINES}")
+# A name is looked for where it begins, so that a long word is read once.
+_IN_TEXT = re.compile(rf"(?<![\w.-]){_FILE}(?::|#L|\(| L|`?,? \(?lines? |:? ?~|{_FIELD})~?{_LINES}")
 _BEFORE_FILE = re.compile(rf"\blines? {_LINES} (?:of|in) `?(?:[\w.-]*/)*{_FILE}")
 # As `nl` and `grep -n` write the number of a line.
 _BEFORE_LINE = r"(?:^|\n|\\n|\\\"|\"|[:-])[ \t]*({})(?:[\t\u2192:|-]|\\t)"

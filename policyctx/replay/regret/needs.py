@@ -102,8 +102,9 @@ def _used(part: SessionPart, replies: Sequence[tuple[int, int]], memo: Memo) -> 
 
 def _shared(texts: Texts, lines: Lines, reply: int, holder: int) -> Iterator[tuple[str, Range]]:
     """Yield the rare strings of a reply that an item holds, and what is to be read for each."""
-    held = texts.strings(TextPlace(holder))
-    for key, said in texts.strings_written(reply).items():
+    written = texts.strings_written(reply)
+    held = texts.held(TextPlace(holder), written.keys())
+    for key, said in written.items():
         if key in held:
             yield said, _place(lines, held[key])
 

@@ -3,14 +3,17 @@
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 from policyctx.replay.regret.strings import (
     Memo,
     bare,
+    grams,
     parts_of,
     plain,
     rare_strings,
+    runs,
     stands_in,
 )
 from policyctx.replay.timeline import SessionPart
@@ -31,6 +34,7 @@ class Texts:
         self._part = part
         self._plain, self._values = memo.of(plain), memo.of(_values)
         self._strings, self._strings_written = memo.of(rare_strings), memo.of(_strings_written)
+        self._runs = memo.of(runs)
 
     def at(self, place: TextPlace) -> str:
         """Return what is at a place."""
@@ -48,15 +52,18 @@ class Texts:
             return self.at(TextPlace(position))
         return self._values(item.counted)
 
-    def strings(self, place: TextPlace) -> Mapping[bytes, str]:
-        """Return the rare strings at a place."""
-        return self._strings(self._raw(place))
+    def held(self, place: TextPlace, wanted: AbstractSet[bytes]) -> Mapping[bytes, str]:
+        """Return those of the wanted rare strings that are at a place."""
+        text = self._raw(place)
+        strings = self._strings(text)
+        found = {key: strings[key] for key in wanted & strings.keys()}
+        found.update(one for one in grams(self._runs(text)) if one[0] in wanted)
+        return found
 
     def strings_written(self, position: int) -> Mapping[bytes, str]:
         """Return the rare strings that a model wrote in an item."""
         item = self._part.items[position]
-        read = self._strings_written if item.kind == "tool_call" else self._strings
-        return read(item.counted)
+        return self._strings_written(item.counted, keys=item.kind != "tool_call")
 
     def _raw(self, place: TextPlace) -> str:
         position, absence = place
@@ -69,8 +76,8 @@ def _values(text: str) -> str:
     return plain(text, keys=False)
 
 
-def _strings_written(text: str) -> Mapping[bytes, str]:
-    return rare_strings(text, keys=False)
+def _strings_written(text: str, *, keys: bool) -> Mapping[bytes, str]:
+    return rare_strings(text, keys=keys) | dict(grams(runs(text, keys=keys)))
 
 
 class SentStrings:
@@ -108,7 +115,7 @@ class SentStrings:
     def _at(self, place: TextPlace) -> frozenset[bytes]:
         found = self._of_place.get(place)
         if found is None:
-            found = self._of_place[place] = self._said & self._texts.strings(place).keys()
+            found = self._of_place[place] = frozenset(self._texts.held(place, self._said))
         return found
 
     def _go_to(self, call: int) -> None:

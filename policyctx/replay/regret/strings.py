@@ -1,12 +1,12 @@
 """The strings of a text, and its ranges, that must come from somewhere.
 
-What is rare: a name or a path with a mark or a digit in it, a number of several digits, a line, and
-some characters in a row of a language written without spaces.
+What is rare: a name or a path with a mark or a digit in it, a number of several digits, and a line.
+Of a language written without spaces it is some characters in a row.
 """
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import accumulate
 from typing import NamedTuple, ParamSpec, TypeVar, cast
@@ -36,7 +36,7 @@ _ENDING = re.compile(r"(?:_test|\.spec|\.test|Test)?(?:\.\w{1,5})?$")
 _SEPARATORS = bytes(sign for sign in range(128) if not chr(sign).isalnum())
 
 
-def rare_strings(text: str, *, keys: bool = True) -> Mapping[bytes, str]:
+def rare_strings(text: str, *, keys: bool = True) -> dict[bytes, str]:
     """Return the rare strings of a text, by what they are without separators and case.
 
     Without `keys`, the names of the fields of JSON are left out.
@@ -55,11 +55,24 @@ def rare_strings(text: str, *, keys: bool = True) -> Mapping[bytes, str]:
         if len(said) >= _LINE:
             # A line is another string than a name of the same letters.
             found.setdefault(bare(said) + b"\n", said)
-    for run in () if read.isascii() else _RUN.findall(read):
+    return found
+
+
+def runs(text: str, *, keys: bool = True) -> Sequence[str]:
+    """Return what of a text is written without spaces."""
+    read = plain(text, keys=keys)
+    return () if read.isascii() else tuple(_RUN.findall(read))
+
+
+def grams(found: Iterable[str]) -> Iterator[tuple[bytes, str]]:
+    """Yield the rare strings in `runs` as `rare_strings` has them; there is one at each character.
+
+    They are not kept: together they take a hundred times what the text does.
+    """
+    for run in found:
         for gram in (run[i : i + GRAM] for i in range(len(run) - GRAM + 1)):
             if not gram.isdecimal():
-                found.setdefault(bare(gram), gram)
-    return found
+                yield bare(gram), gram
 
 
 def _is_rare(token: str) -> bool:

@@ -228,7 +228,6 @@ async function showAnswer(report) {
       : missedList(report),
     adviceList(report),
   );
-  drawCharts(answer);
 }
 
 // The session in which the policy removed most, call by call.

@@ -42,90 +42,68 @@ const NEW_LISTS = {
   change: "changed what it had sent before",
 };
 
-// So few that the axis would be divided into parts of a call.
-const FEW_CALLS = 8;
-
 function contextChart(calls) {
-  const numbers = calls.map((_, i) => i + 1);
+  const isOne = calls.length === 1;
+  const along = (key) => calls.map((call, i) => [i + 1, call[key]]);
   const line = (key, name, style) => ({
-    type: "scatter",
-    mode: calls.length > 1 ? "lines" : "markers",
     name,
-    x: numbers,
-    y: calls.map((call) => call[key]),
-    line: style,
-    cliponaxis: false,
-    customdata: calls.map(key === "with" ? happened : () => ""),
-    hovertemplate: "%{y:,} tokens%{customdata}",
+    colour: COLOURS[key],
+    points: along(key),
+    ...(isOne ? { shape: "circle", size: 9 } : { line: style }),
   });
   const limit = {
-    type: "scatter",
-    mode: "lines",
     name: "window",
-    x: calls.length > 1 ? numbers : [0.5, 1.5],
-    y: calls.length > 1 ? calls.map((call) => call.window) : [calls[0].window, calls[0].window],
-    line: { color: COLOURS.window, width: 1.5, dash: "dash", shape: "hv" },
-    hoverinfo: "skip",
+    colour: COLOURS.window,
+    points: isOne ? [0.5, 1.5].map((x) => [x, calls[0].window]) : along("window"),
+    line: { width: 1.5, dash: "7 5", isStepped: true },
   };
-  const events = [
-    marks(calls, "removed", "with", "the policy removed items", "triangle-down", COLOURS.removed),
-    marks(calls, "compacted", "with", "compacted by the policy", "square", COLOURS.removed),
-    ...Object.entries(NEW_LISTS).map(([why, what]) =>
-      marks(
-        calls.map((call) => ({ ...call, [why]: call.anew === why })),
-        why,
-        "without",
-        `the recording ${what}`,
-        MARKS[why],
-        COLOURS.anew,
-      ),
-    ),
-  ];
   return chart({
     name: "Context over turns",
     sentence: contextSentence(calls),
-    traces: [
-      line("without", "without the policy", { color: COLOURS.without, width: 2, dash: "dot" }),
-      line("with", "with the policy", { color: COLOURS.with, width: 2.5 }),
+    series: [
+      line("without", "without the policy", { width: 2, dash: "2 3" }),
+      line("with", "with the policy", { width: 2.5 }),
       ...(calls.some((call) => call.without >= call.window * NEAR_WINDOW) ? [limit] : []),
-      ...events.filter((trace) => trace.x.length),
-    ],
-    layout: {
-      height: 380,
-      hovermode: "x unified",
-      xaxis: axis("call of a model", {
-        unifiedhovertitle: { text: "call %{x}" },
-        ...(calls.length <= FEW_CALLS ? { dtick: 1 } : {}),
+      marks(calls, "with", "the policy removed items", (call) => call.removed, {
+        shape: "triangle-down",
+        colour: COLOURS.removed,
       }),
-      yaxis: axis("tokens", { rangemode: "tozero", tickformat: "~s" }),
-    },
+      marks(calls, "with", "compacted by the policy", (call) => call.compacted, {
+        shape: "square",
+        colour: COLOURS.removed,
+      }),
+      ...Object.entries(NEW_LISTS).map(([why, what]) =>
+        marks(calls, "without", `the recording ${what}`, (call) => call.anew === why, {
+          shape: SHAPE_OF[why],
+          colour: COLOURS.anew,
+          isOpen: true,
+        }),
+      ),
+    ],
+    x: { title: "call of a model", format: whole, least: 1 },
+    y: { title: "tokens", format: short, least: 1 },
+    targets: calls.map((call, i) => ({ x: i + 1, text: callText(call, i + 1) })),
     table: callTable(calls),
   });
 }
 
-const MARKS = { compaction: "square-open", rewind: "triangle-left-open", change: "diamond-open" };
+const SHAPE_OF = { compaction: "square", rewind: "triangle-left", change: "diamond" };
 
-// What was done before a call, as its label in the chart says it.
-function happened(call) {
-  const told = [];
-  if (call.removed) told.push(`, ${counted(call.removed, "item")} removed`);
-  if (call.compacted) told.push(", compacted");
-  if (call.anew) told.push(`, the recording ${NEW_LISTS[call.anew]}`);
-  return told.join("");
+// A call, with what was done before it.
+function callText(call, number) {
+  const told = [
+    `call ${number}: ${whole(call.without)} tokens without the policy, ${whole(call.with)} with it`,
+  ];
+  if (call.removed) told.push(`${counted(call.removed, "item")} removed`);
+  if (call.compacted) told.push("compacted");
+  if (call.anew) told.push(`the recording ${NEW_LISTS[call.anew]}`);
+  return told.join(", ");
 }
 
-// A mark on the line of `key` at each call before which something of a kind was done.
-function marks(calls, kind, key, name, symbol, color) {
-  const numbers = calls.map((_, i) => i + 1).filter((number) => calls[number - 1][kind]);
-  return {
-    type: "scatter",
-    mode: "markers",
-    name,
-    x: numbers,
-    y: numbers.map((number) => calls[number - 1][key]),
-    marker: { symbol, size: 9, color, line: { width: symbol.endsWith("open") ? 2 : 0 } },
-    hoverinfo: "skip",
-  };
+// A mark on the line of `key` at each call before which something was done.
+function marks(calls, key, name, isDone, look) {
+  const points = calls.flatMap((call, i) => (isDone(call) ? [[i + 1, call[key]]] : []));
+  return { name, points, size: 12, ...look };
 }
 
 function callTable(calls) {

@@ -2,7 +2,10 @@
 // Whatever comes from a session goes into a page as text, never as markup.
 
 function element(tag, properties, ...children) {
-  const made = document.createElement(tag);
+  return filled(document.createElement(tag), properties, children);
+}
+
+function filled(made, properties, children) {
   for (const [name, value] of Object.entries(properties || {})) {
     if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
     else if (value === true) made.setAttribute(name, "");

@@ -52,11 +52,9 @@ async function showChosen(report, chosen) {
   // Something else was chosen while this was read.
   if (lastChosen !== chosen) return null;
   const main = document.getElementById("main");
-  clearCharts(main);
   const shown =
     chosen === ALL ? allSections(report) : sessionSections(report, report.sessions[chosen]);
   main.replaceChildren(...shown.sections.filter(Boolean));
-  drawCharts(main);
   return shown.messages;
 }
 

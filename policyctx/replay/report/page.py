@@ -1,4 +1,4 @@
-"""The page of a report: template, style, scripts, plotting library, and the values that it shows.
+"""The page of a report: template, style, scripts, and the values that it shows.
 
 A session has four pieces, so that a page with many sessions reads no more than is looked at: a
 line in the overview, with its audited compactions, and the rows of its calls, its decisions and its
@@ -14,10 +14,8 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields
-from functools import cache
 from html import escape
 from importlib import resources
-from importlib.util import find_spec
 from math import isinf
 from pathlib import Path
 from string import Template
@@ -25,7 +23,7 @@ from typing import Any
 
 from policyctx.definitions.actions import Action
 from policyctx.definitions.items import PlainValue
-from policyctx.errors import MissingExtraError, ReportError, visible
+from policyctx.errors import ReportError, visible
 from policyctx.pricing.rows import prices_source
 from policyctx.replay.answer import answer_of, day_of, titles
 from policyctx.replay.audit import AuditedCompaction
@@ -211,19 +209,15 @@ def visible_values(value: PlainValue) -> PlainValue:
     return [*map(visible_values, value)] if isinstance(value, list | tuple) else value
 
 
-def packed_script(element_id: str, text: str) -> str:
-    """Return an element that holds a text compressed; `textOf` in the page unpacks it.
+def rows_script(element_id: str, rows: Sequence[Values]) -> str:
+    """Return an element with the rows of a table, as a person may read them, compressed.
 
     A lone surrogate becomes the escape that JSON has for it.
     """
+    text = _json(visible_values(packed(rows)))
     compressed = gzip.compress(text.encode("utf-8", "backslashreplace"), mtime=0)
     held = base64.b64encode(compressed).decode()
     return f'<script type="text/plain" id="{element_id}">{held}</script>\n'
-
-
-def rows_script(element_id: str, rows: Sequence[Values]) -> str:
-    """Return an element with the rows of a table, packed, as a person may read them."""
-    return packed_script(element_id, _json(visible_values(packed(rows))))
 
 
 def values_script(element_id: str, value: PlainValue) -> str:
@@ -277,9 +271,9 @@ _SCRIPTS = (
     "page.js",
 )
 _STYLES = ("page.css", "screens.css")
-# Nothing is fetched from anywhere. The plotting library sets styles by itself.
+# Nothing is fetched from anywhere. Charts place their parts by styles.
 _SECURITY = (
-    "default-src 'none'; script-src {scripts}; style-src 'unsafe-inline';"
+    "default-src 'none'; script-src {script}; style-src 'unsafe-inline';"
     " base-uri 'none'; form-action 'none'"
 )
 
@@ -290,7 +284,6 @@ def page(
     """Yield the page piece by piece; join and encode them as UTF-8 with `backslashreplace`.
 
     `missing` are sentences on what the page does not show, such as a file that could not be read.
-    Raises `MissingExtraError` without the plotting library.
     """
     title, scripts = f"{policy}: a replay", map(asset, _SCRIPTS)
     yield from framed(title, asset("replay.html"), scripts, _values(policy, sessions, missing))
@@ -307,27 +300,16 @@ def _values(
 
 
 def framed(title: str, body: str, scripts: Iterable[str], values: Iterable[str]) -> Iterator[str]:
-    """Yield a page piece by piece, with the elements of `values` behind its body.
-
-    Raises `MissingExtraError` without the plotting library.
-    """
-    check_drawable()
+    """Yield a page piece by piece, with the elements of `values` behind its body."""
     element, digest = inline_script('"use strict";\n' + "\n".join(scripts))
-    library, digests = drawing_library()
     yield Template(asset("page.html")).substitute(
-        security=escape(_SECURITY.format(scripts=f"{digest} {digests}")),
+        security=escape(_SECURITY.format(script=digest)),
         title=escape(visible(title)),
         style="\n".join(map(asset, _STYLES)),
         body=body.rstrip(),
     )
     yield from values
-    yield f"{element}\n{library}\n</body>\n</html>\n"
-
-
-def check_drawable() -> None:
-    """Raise `MissingExtraError` when there is nothing to draw with."""
-    if find_spec("plotly") is None:
-        raise MissingExtraError("a report", extra="report")
+    yield f"{element}\n</body>\n</html>\n"
 
 
 def asset(name: str) -> str:
@@ -335,35 +317,7 @@ def asset(name: str) -> str:
     return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
-@cache
-def drawing_library() -> tuple[str, str]:
-    """Return elements that load the library and draw the charts, and the hashes of their scripts.
-
-    The library is large, so it comes last and is compressed: figures and tables are there before
-    there are charts.
-    """
-    library, loader = inline_script(_plotting_library()), inline_script(asset("loading.js"))
-    source = library[0].removeprefix("<script>").removesuffix("</script>")
-    return f"{packed_script('library', source)}{loader[0]}", f"{library[1]} {loader[1]}"
-
-
-def _plotting_library() -> str:
-    """Return the source of the library that draws charts."""
-    from plotly.offline import (  # type: ignore[import-untyped,unused-ignore]  # noqa: PLC0415 - slow
-        get_plotlyjs,
-    )
-
-    source: str = get_plotlyjs()
-    return source
-
-
 def check_writable(path: Path) -> None:
-    """Raise `ReportError` or `MissingExtraError` before long work, as `write_report` does after."""
-    check_drawable()
-    check_target(path)
-
-
-def check_target(path: Path) -> None:
     """Raise `ReportError` for a file that cannot be written."""
     folder = path.absolute().parent
     if path.is_dir():
@@ -382,8 +336,7 @@ def write_report(
 ) -> int:
     """Write the page of sessions that were replayed under a policy; return its size in bytes.
 
-    `missing` are sentences on what the page does not show. Raises `ReportError` and
-    `MissingExtraError`.
+    `missing` are sentences on what the page does not show. Raises `ReportError`.
     """
     return write_page(path, page(policy, sessions, missing))
 
@@ -391,7 +344,7 @@ def write_report(
 def write_page(path: Path, pieces: Iterable[str]) -> int:
     """Write a page; return its size in bytes.
 
-    The file gets its name when it is complete. Raises `ReportError` and `MissingExtraError`.
+    The file gets its name when it is complete. Raises `ReportError`.
     """
     unfinished = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:

@@ -225,9 +225,8 @@ def wait_for(descriptor: int, path: str, patience: float = _PATIENCE_S) -> None:
     deadline = time.monotonic() + patience
     while not is_acquired(descriptor):
         if time.monotonic() > deadline:
-            raise StoreError(
-                f"{path} has been held by another process for {patience:.0f} s", path=path
-            )
+            sentence = f"{path} has been held by another process for {patience:.0f} s"
+            raise StoreError(sentence, path=path)
         time.sleep(pause)
         pause = min(2 * pause, _LONGEST_PAUSE_S)
 

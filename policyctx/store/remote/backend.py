@@ -199,11 +199,9 @@ def _lacking(segments: int, packs: set[_Pack]) -> list[_Pack]:
     found: list[_Pack] = []
     for size in reversed(PACK_SIZES):
         for first in range(0, segments - size + 1, size):
-            pack = _Pack(first, size)
-            if not any(
-                _Pack(first - first % one, one) in packs for one in PACK_SIZES if one >= size
-            ):
-                found.append(pack)
+            larger = (one for one in PACK_SIZES if one >= size)
+            if not any(_Pack(first - first % one, one) in packs for one in larger):
+                found.append(_Pack(first, size))
     return found
 
 

@@ -247,9 +247,7 @@ def _opened(url: StoreUrl, timeout: float) -> tuple[Any, Any]:
     }
     try:
         found = stores.from_url(
-            url.text,
-            client_options=options,
-            retry_config={"max_retries": 0, "retry_timeout": each},
+            url.text, client_options=options, retry_config={"max_retries": 0, "retry_timeout": each}
         )
     except (ValueError, obstore.exceptions.BaseError) as error:
         raise StoreError(f"{url} cannot be opened: {_first_line(error)}", path=url.text) from error

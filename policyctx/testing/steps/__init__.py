@@ -1,10 +1,3 @@
 """The step library: one module for each kind of step, each a pytest plugin by itself."""
 
-MODULES = (
-    "contexts",
-    "events",
-    "messages",
-    "files",
-    "results",
-    "compactions",
-)
+MODULES = ("contexts", "events", "messages", "files", "results", "compactions")

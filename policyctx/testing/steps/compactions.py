@@ -2,7 +2,6 @@
 
 import json
 import math
-from collections.abc import Sequence
 from itertools import pairwise
 from operator import attrgetter
 from pathlib import Path
@@ -20,6 +19,7 @@ from policyctx.testing.kinds import Amount, Size, amount
 from policyctx.testing.selecting import Returned
 from policyctx.testing.step_definitions import given, given_or_when, then, when
 from policyctx.testing.steps.files import bytes_of
+from policyctx.testing.tables import Table, pairs_in
 from policyctx.testing.world import World
 from policyctx.tokens.counter import counter_for
 from policyctx.turns.compacting import Compacted
@@ -65,10 +65,7 @@ def _(
     scripted.status, scripted.retry_after = status, seconds
 
 
-@when(
-    "the host compacts to {text:text}",
-    'the host compacts to "The parser is done."',
-)
+@when("the host compacts to {text:text}", 'the host compacts to "The parser is done."')
 def _(policyctx_world: World, text: str) -> None:
     """The host itself, such as Claude Code, replaces the context by this summary, which is compared
     with the policy's `carry`; the context stays as it is.
@@ -240,10 +237,7 @@ def _(policyctx_world: World, each: Amount, total: Amount) -> None:
         raise OutcomeError(f"{each} and {total} seconds", f"{found[0]:g} and {found[1]:g}")
 
 
-@then(
-    "the summarizer is told {text:text}",
-    'the summarizer is told "at most 1200 words"',
-)
+@then("the summarizer is told {text:text}", 'the summarizer is told "at most 1200 words"')
 def _(policyctx_world: World, text: str) -> None:
     """A model that is asked gets these words: the sections, the rules, or the length."""
     request = _last_request(policyctx_world)
@@ -286,14 +280,14 @@ def _(policyctx_world: World, names: tuple[str, ...] = ()) -> None:
     "the compaction reports",
     "the compaction reports\n| compacted_message_count | 4 |\n| restored_file_count | 1 |",
 )
-def _(policyctx_world: World, datatable: Sequence[Sequence[object]]) -> None:
+def _(policyctx_world: World, datatable: Table) -> None:
     """Values of `CompactStats`, each after its name, or a bound such as `over 100`. Where no
     compaction was made, all are 0 but those of `summary`, such as `summary.attempts`.
     """
     outcome = policyctx_world.outcome
     made = outcome if isinstance(outcome, Returned) else outcome.compaction
     stats = CompactStats(summary=outcome.summary_usage) if made is None else made.stats
-    for name, expected in ((str(row[0]), str(row[1])) for row in datatable):
+    for name, expected in pairs_in(datatable):
         try:
             found = attrgetter(name)(stats)
         except AttributeError:
@@ -331,10 +325,7 @@ def _(policyctx_world: World, text: str) -> None:
         raise OutcomeError(repr(text), repr(found), policyctx_world.fates)
 
 
-@then(
-    "the archive holds {items:items}",
-    "the archive holds messages 2 to 5",
-)
+@then("the archive holds {items:items}", "the archive holds messages 2 to 5")
 def _(policyctx_world: World, items: str) -> None:
     """The reported document has exactly the messages of these items, as they were given."""
     positions = sorted({fate.item.message for fate in policyctx_world.fates_of(items)})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 
 import pytest
 
@@ -20,7 +19,7 @@ from policyctx.testing.kinds import Size
 from policyctx.testing.policies import named_source, written_source
 from policyctx.testing.reporting import running_step, shown_path
 from policyctx.testing.step_definitions import given, given_or_when, when
-from policyctx.testing.tables import messages_of
+from policyctx.testing.tables import Table, messages_of, pairs_in
 from policyctx.testing.world import World
 
 
@@ -31,19 +30,15 @@ from policyctx.testing.world import World
     'the policy\n"""\nextends: context-offload\nmin_chars: 50\n"""',
 )
 def _(
-    policyctx_world: World,
-    request: pytest.FixtureRequest,
-    name: str = "",
-    docstring: str = "",
+    policyctx_world: World, request: pytest.FixtureRequest, name: str = "", docstring: str = ""
 ) -> None:
     """The policy of the scenario: a preset's name, a file beside the feature or below the rootdir,
     or YAML in a docstring, without need of `apiVersion` and `name`. A policy given after an event
     takes over the session.
     """
     if bool(name) == bool(docstring):
-        raise WordingError(
-            'name a policy (`the policy "coding-agent"`), or write it in a docstring'
-        )
+        example = '`the policy "coding-agent"`'
+        raise WordingError(f"name a policy ({example}), or write it in a docstring")
     if name:
         source = named_source(name, policyctx_world.folders)
     else:
@@ -75,13 +70,11 @@ def _(policyctx_world: World, tool: str, count: int) -> None:
 
 
 @given(
-    "the options",
-    "the options\n| offload_token_threshold | 1000 |\n| ephemeral_keep_recent | 1 |",
+    "the options", "the options\n| offload_token_threshold | 1000 |\n| ephemeral_keep_recent | 1 |"
 )
-def _(policyctx_world: World, datatable: Sequence[Sequence[object]]) -> None:
+def _(policyctx_world: World, datatable: Table) -> None:
     """The `options` of `Session`, by name, with their values as YAML."""
-    given = {str(row[0]): str(row[1]) for row in datatable}
-    policyctx_world.options = yaml_values(given)
+    policyctx_world.options = yaml_values(dict(pairs_in(datatable)))
     policyctx_world.restart()
 
 
@@ -203,7 +196,7 @@ def _(policyctx_world: World, phrase: str) -> None:
 )
 def _(
     policyctx_world: World,
-    datatable: Sequence[Sequence[object]] | None = None,
+    datatable: Table | None = None,
     docstring: str | None = None,
 ) -> None:
     """A table, or JSON in a docstring: a list, or a request body."""

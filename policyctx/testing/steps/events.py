@@ -1,7 +1,6 @@
 """When something happens: results arrive, a model is called, time passes."""
 
 import json
-from collections.abc import Sequence
 from typing import Any
 
 from policyctx.definitions.names import READ_TOOL, SEARCH_TOOL
@@ -10,7 +9,7 @@ from policyctx.testing.contents import ToolResult, pieces
 from policyctx.testing.failures import WordingError
 from policyctx.testing.functions import call
 from policyctx.testing.step_definitions import when
-from policyctx.testing.tables import results_of
+from policyctx.testing.tables import Table, pairs_in, results_of
 from policyctx.testing.world import World
 
 
@@ -35,11 +34,15 @@ def _(policyctx_world: World, tokens: int | None = None, most: int | None = None
     """The steps with `on: overflow` run, as by `Session.on_overflow`, and the prompt is sent once
     more if it is shorter then. The error may name both numbers.
     """
-    if not any(turn.kind == "model call" for turn in policyctx_world.turns):
-        raise WordingError("no model was called yet; write `When the policy is applied` before it")
+    _require_model_call(policyctx_world)
     limit = "" if most is None else f"This model's maximum context length is {most} tokens. "
     size = "" if tokens is None else f"However, your messages resulted in {tokens} tokens. "
     policyctx_world.refuse(f"context_length_exceeded: {limit}{size}")
+
+
+def _require_model_call(world: World) -> None:
+    if not any(turn.kind == "model call" for turn in world.turns):
+        raise WordingError("no model was called yet; write `When the policy is applied` before it")
 
 
 @when(
@@ -85,7 +88,7 @@ def _(policyctx_world: World, phrase: str, tool: str | None = None) -> None:
 )
 def _(
     policyctx_world: World,
-    datatable: Sequence[Sequence[object]] | None = None,
+    datatable: Table | None = None,
     docstring: str | None = None,
 ) -> None:
     """The results of one assistant message: rows of a table, or a message (or a list of them) as
@@ -120,15 +123,13 @@ def _(policyctx_world: World, turns: int, phrase: str | None = None) -> None:
     "the function compact_messages is called with\n| threshold | 1 |\n| max_restore_files | 2 |",
     "the function offload_tool_result_async is called with\n| writer | asynchronous |",
 )
-def _(
-    policyctx_world: World, name: str, datatable: Sequence[Sequence[object]] | None = None
-) -> None:
+def _(policyctx_world: World, name: str, datatable: Table = ()) -> None:
     """A public function gets the context, or its newest message, the root folder, the session, the
     working directory and the scenario's summarizer. A table gives arguments as YAML. A `writer` is
     `synchronous`, `asynchronous` or `raising`; a `file_reader` is `raising`, `lost`, which raises
     before it reads, or reads `half a character`. What is raised says "the archive is sealed".
     """
-    call(name, {str(row[0]): str(row[1]) for row in datatable or ()}, policyctx_world)
+    call(name, dict(pairs_in(datatable)), policyctx_world)
 
 
 @when("{duration:duration} pass(es)", "30 days pass", "1 hour passes")
@@ -150,8 +151,7 @@ def _(policyctx_world: World) -> None:
 @when("the provider counts {tokens:number} tokens", "the provider counts 170,000 tokens")
 def _(policyctx_world: World, tokens: int) -> None:
     """In the response to the last model call, for `Session.observe`."""
-    if not any(turn.kind == "model call" for turn in policyctx_world.turns):
-        raise WordingError("no model was called yet; write `When the policy is applied` before it")
+    _require_model_call(policyctx_world)
     policyctx_world.session.observe({"input_tokens": tokens, "output_tokens": 0})
 
 
@@ -169,8 +169,7 @@ def _(policyctx_world: World) -> None:
 )
 def _(policyctx_world: World, item: str, first: int | None = None, last: int | None = None) -> None:
     """`read_offloaded` with the path in a placeholder."""
-    [fate] = policyctx_world.fates_of(item)
-    _, file = policyctx_world.saved(fate)
+    [(_, _, file)] = policyctx_world.saved_of(item)
     given: dict[str, Any] = {"path": file.path}
     if first is not None and last is not None:
         given |= {"offset": first, "limit": last - first + 1}
@@ -199,7 +198,6 @@ def _add_result(world: World, tool: str, given: object, text: str) -> None:
 )
 def _(policyctx_world: World, item: str, tool: str) -> None:
     """A call of the tool with the path in a placeholder, and what is there."""
-    [fate] = policyctx_world.fates_of(item)
-    _, file = policyctx_world.saved(fate)
+    [(_, _, file)] = policyctx_world.saved_of(item)
     text = policyctx_world.session.read(file.path)
     _add_result(policyctx_world, tool, {"path": file.path}, text)

@@ -4,7 +4,6 @@ import json
 import os
 import re
 import time
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,15 +17,12 @@ from policyctx.testing.failures import OutcomeError
 from policyctx.testing.kinds import BOUND, Amount, amount
 from policyctx.testing.selecting import Fate
 from policyctx.testing.step_definitions import filled, like, then, when
+from policyctx.testing.tables import Table, pairs_in
 from policyctx.testing.world import World
 from policyctx.turns.result import ContextItem
 
 
-@then(
-    "{amount:amount} file(s) (is|are) written",
-    "2 files are written",
-    "no file is written",
-)
+@then("{amount:amount} file(s) (is|are) written", "2 files are written", "no file is written")
 def _(policyctx_world: World, amount: Amount) -> None:
     """How many files the scenario's events have saved below the root folder, the store's own apart;
     with `no`, nothing is saved at all.
@@ -78,10 +74,7 @@ def _(policyctx_world: World, names: tuple[str, ...], only: str = "", by: str = 
         raise OutcomeError(", ".join(names), ", ".join(sorted(written)) or "no file")
 
 
-@then(
-    "the file(s) {names:names} (is|are) gone",
-    'the file "tool_result/Bash/a.md" is gone',
-)
+@then("the file(s) {names:names} (is|are) gone", 'the file "tool_result/Bash/a.md" is gone')
 def _(policyctx_world: World, names: tuple[str, ...]) -> None:
     """They are not below the root folder, though the scenario's events saved them."""
     saved = policyctx_world.seen_files | {
@@ -149,12 +142,12 @@ def _(
     'the file "tool_result/Bash/a.json" is JSON with\n| item_type | tool_result |\n'
     "| metadata.tool_name | Bash |\n| offloaded_at | over 1,700,000,000 |",
 )
-def _(policyctx_world: World, name: str, datatable: Sequence[Sequence[object]]) -> None:
+def _(policyctx_world: World, name: str, datatable: Table) -> None:
     """Each value after its key; a dot leads into a map. `*` is anything that is there. A bound such
     as `over 100` holds for a number alone, `a whole number` for one without a fraction.
     """
     document = json.loads(_content(policyctx_world, name))
-    for key, expected in ((str(row[0]), str(row[1])) for row in datatable):
+    for key, expected in pairs_in(datatable):
         found: Any = document
         for part in key.split("."):
             if not isinstance(found, dict) or part not in found:
@@ -181,8 +174,7 @@ def _(policyctx_world: World, name: str, item: str) -> None:
     """A text as it was, the texts of blocks, or by the policy their JSON; in an envelope, its
     `content`.
     """
-    for fate in policyctx_world.fates_of(item):
-        saved, _ = policyctx_world.saved(fate)
+    for _, saved, _ in policyctx_world.saved_of(item):
         _require_original(saved, _content(policyctx_world, name))
 
 
@@ -194,8 +186,7 @@ def _(policyctx_world: World, name: str, item: str) -> None:
 def _(policyctx_world: World, items: str) -> None:
     """The same, read back through the session as well."""
     world = policyctx_world
-    for fate in world.fates_of(items):
-        saved, file = world.saved(fate)
+    for _, saved, file in world.saved_of(items):
         _require_original(saved, Path(file.path).read_bytes().decode("utf-8", "surrogatepass"))
         _require_original(saved, world.session.read(file.path))
 
@@ -209,8 +200,7 @@ def _(policyctx_world: World, item: str, pattern: str) -> None:
     """Below the root folder, or with `{root}` the whole path. `*` is anything; `{session_id}` is
     the session's.
     """
-    for fate in policyctx_world.fates_of(item):
-        _, file = policyctx_world.saved(fate)
+    for fate, _, file in policyctx_world.saved_of(item):
         path = Path(file.path).as_posix() if "{root}" in pattern else file.relative_path
         wanted = filled(policyctx_world, pattern)
         if not like(wanted, path) or not Path(file.path).is_file():
@@ -362,8 +352,7 @@ def _is_listed(one: ContextItem, state: str, world: World, fate: Fate) -> bool:
 )
 def _(policyctx_world: World, items: str) -> None:
     """The original text, by the file's path and by the item's id, compressed or not."""
-    for fate in policyctx_world.fates_of(items):
-        saved, file = policyctx_world.saved(fate)
+    for fate, saved, file in policyctx_world.saved_of(items):
         key = saved.item.item_id
         is_own = sum(one.item.item_id == key for one in saved.turn.fates) == 1
         ids = [key] if is_own and saved.item.kind != "tool_call" else []
@@ -379,8 +368,7 @@ def _(policyctx_world: World, items: str) -> None:
 @then("{items:items} can be restored", 'the result "a" can be restored')
 def _(policyctx_world: World, items: str) -> None:
     """`ContextFileSystem.restore` returns the original block or message."""
-    for fate in policyctx_world.fates_of(items):
-        saved, file = policyctx_world.saved(fate)
+    for fate, saved, file in policyctx_world.saved_of(items):
         original = block_of(saved.turn.before[saved.item.message], saved.item)
         try:
             found = policyctx_world.store.restore(file.path)
@@ -397,8 +385,7 @@ def _(policyctx_world: World, items: str) -> None:
 def _(policyctx_world: World, items: str, what: str) -> None:
     """As in `policyctx store history`."""
     events = policyctx_world.store.history()
-    for fate in policyctx_world.fates_of(items):
-        _, file = policyctx_world.saved(fate)
+    for fate, _, file in policyctx_world.saved_of(items):
         found = [event.what for event in events if event.path == file.relative_path]
         if what not in found:
             raise OutcomeError(what, ", ".join(found) or "nothing", [fate])

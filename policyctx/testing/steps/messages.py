@@ -56,11 +56,8 @@ def _(
 
 
 def _is_because(fate: Fate, reason: str) -> bool:
-    if fate.decision is None:
-        return False
-    return reason in (fate.code, str(fate.decision.reason)) or (
-        reason in fate.decision.reason.sentence
-    )
+    why = None if fate.decision is None else fate.decision.reason
+    return why is not None and (reason in (why.code, str(why)) or reason in why.sentence)
 
 
 def _is_rendered(world: World, fate: Fate) -> bool:
@@ -200,10 +197,7 @@ def _(policyctx_world: World) -> None:
             raise OutcomeError("a deep copy", f"a part of the input in it: {compact(shared[0])}")
 
 
-@then(
-    "the messages are",
-    'the messages are\n"""\n[{"role": "user", "content": "hello"}]\n"""',
-)
+@then("the messages are", 'the messages are\n"""\n[{"role": "user", "content": "hello"}]\n"""')
 def _(policyctx_world: World, docstring: str) -> None:
     """The edited messages, as JSON; the fields `{root}` and `{session_id}` are filled in."""
     expected = json.loads(filled(policyctx_world, docstring))

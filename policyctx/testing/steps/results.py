@@ -38,11 +38,7 @@ def _(policyctx_world: World, amount: Amount) -> None:
             raise OutcomeError(f"{amount} items", f"{found:,}", policyctx_world.fates)
 
 
-@then(
-    "{amount:amount} warning(s) (is|are) given",
-    "1 warning is given",
-    "no warning is given",
-)
+@then("{amount:amount} warning(s) (is|are) given", "1 warning is given", "no warning is given")
 def _(policyctx_world: World, amount: Amount) -> None:
     """In `Result.warnings`."""
     warnings = policyctx_world.outcome.warnings
@@ -123,8 +119,7 @@ def _(policyctx_world: World) -> None:
     turn = policyctx_world.last
     net, concerned = 0, [fate for fate in turn.fates if fate.is_new or turn.returned is not None]
     for fate in concerned:
-        left = _left_in_place(policyctx_world, fate)
-        if left is not None:
+        if (left := _left_in_place(policyctx_world, fate)) is not None:
             has_media = fate.item.media and not isinstance(fate.original, str)
             net += len(compact(fate.original) if has_media else fate.original_text) - len(left)
     returned = turn.returned

@@ -1,6 +1,7 @@
 """Policies as a person might write them, of all that does something in this version."""
 
 import json
+from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Any
 
@@ -27,57 +28,44 @@ _COUNTS = st.integers(0, 9)
 _SHARES = st.sampled_from(["0%", "7.5%", "100%"])
 _AMOUNTS = _COUNTS | _SHARES
 _BATCHES = st.sampled_from(["whole", "split"])
+_GROUPS = st.sampled_from(["tool", "type", "all"])
+
+
+def _map(
+    needed: Mapping[str, st.SearchStrategy[Any]], **others: st.SearchStrategy[Any]
+) -> st.SearchStrategy[dict[str, Any]]:
+    """The keys that are needed, and any of the others."""
+    return st.fixed_dictionaries({**needed}, optional=others)
+
+
 _RECENT = st.one_of(
     _COUNTS,
     st.sampled_from(["items", "messages", "turns", "replies"]).flatmap(
-        lambda shape: st.fixed_dictionaries({shape: _COUNTS}, optional={"batches": _BATCHES})
+        lambda shape: _map({shape: _COUNTS}, batches=_BATCHES)
     ),
-    st.fixed_dictionaries(
-        {"turns": _COUNTS, "of": st.sampled_from(["all", "candidates"])},
-        optional={"per": st.sampled_from(["tool", "type", "all"])},
-    ),
+    _map({"turns": _COUNTS, "of": st.sampled_from(["all", "candidates"])}, per=_GROUPS),
     st.sampled_from(["tokens", "max_tokens"]).flatmap(
-        lambda shape: st.fixed_dictionaries(
-            {shape: _AMOUNTS},
-            optional={"per": st.sampled_from(["tool", "type", "all"]), "batches": _BATCHES},
-        )
+        lambda shape: _map({shape: _AMOUNTS}, per=_GROUPS, batches=_BATCHES)
     ),
 )
-_WORDINGS = _TEXTS.filter(bool) | st.fixed_dictionaries(
+_EXCERPTS = {"head": {"chars": 3}, "tail": {"lines": 1}, "outline": {"tokens": 20}}
+_WORDINGS = _TEXTS.filter(bool) | _map(
     {"text": st.just("{head}{gap}{tail}{outline}"), "gap": _TEXTS.filter(bool)},
-    optional={
-        "line_numbers": st.booleans()
-        | st.fixed_dictionaries({}, optional={"width": st.integers(1, 9), "separator": _TEXTS}),
-        "max_line_chars": st.integers(1, 99),
-        "cut_mark": _TEXTS,
-    },
-).map(
-    lambda wording: {
-        **wording,
-        "head": {"chars": 3},
-        "tail": {"lines": 1},
-        "outline": {"tokens": 20},
-    }
-)
+    line_numbers=st.booleans() | _map({}, width=st.integers(1, 9), separator=_TEXTS),
+    max_line_chars=st.integers(1, 99),
+    cut_mark=_TEXTS,
+).map(lambda wording: {**wording, **_EXCERPTS})
 _RULES = st.builds(
     lambda size, rest: size | rest,
     _SIZES,
-    st.fixed_dictionaries(
-        {},
-        optional={
-            "offload": st.booleans(),
-            "pin": st.booleans(),
-            "keep_recent": _RECENT,
-            "placeholder": _WORDINGS,
-        },
-    ),
+    _map({}, offload=st.booleans(), pin=st.booleans(), keep_recent=_RECENT, placeholder=_WORDINGS),
 )
 _TYPES = st.sampled_from(["tool_result", "user_message", "recalled", "tool_call", "image", "*"])
 
 
 def _some(**keys: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
     """Any of these keys, at least one."""
-    return st.fixed_dictionaries({}, optional=keys).filter(bool)
+    return _map({}, **keys).filter(bool)
 
 
 def _compared(numbers: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
@@ -121,53 +109,39 @@ def _gate(model: type[Section], gate: Gate) -> st.SearchStrategy[dict[str, Any]]
         for key, field in model.model_fields.items()
         if key not in COMPARISONS
     }
-    drawn = st.fixed_dictionaries({}, optional=own)
-    return st.builds(lambda number, keys: number | keys, numbers, drawn)
+    return st.builds(lambda number, keys: number | keys, numbers, _map({}, **own))
 
 
 _GATES = _gates(Gates)
-_UNTIL = _some(
-    tokens=st.fixed_dictionaries({"under": _AMOUNTS}),
-    frees=st.fixed_dictionaries({"at_least": _AMOUNTS}),
-)
+_UNTIL = _some(tokens=_map({"under": _AMOUNTS}), frees=_map({"at_least": _AMOUNTS}))
 _INPUTS = st.one_of(
     st.booleans(),
     st.sampled_from(["*", ["read*"]]),
-    st.fixed_dictionaries({"leave": st.sampled_from(["short_strings", "empty"])}),
+    _map({"leave": st.sampled_from(["short_strings", "empty"])}),
 )
 _SELECTS = st.builds(
     lambda size, rest, types: size | rest | types,
     _SIZES,
-    st.fixed_dictionaries(
+    _map(
         {},
-        optional={
-            "errors": st.booleans(),
-            "keep_recent": _RECENT,
-            "keep_first": st.fixed_dictionaries({"messages": _COUNTS}),
-            "ephemeral": st.booleans(),
-            "superseded": st.booleans(),
-            "until": _UNTIL | st.lists(_UNTIL, max_size=2),
-            "with_input": _INPUTS,
-        },
+        errors=st.booleans(),
+        keep_recent=_RECENT,
+        keep_first=_map({"messages": _COUNTS}),
+        ephemeral=st.booleans(),
+        superseded=st.booleans(),
+        until=_UNTIL | st.lists(_UNTIL, max_size=2),
+        with_input=_INPUTS,
     ),
     st.one_of(
-        st.fixed_dictionaries({}, optional={"order": st.just("largest")}),
-        st.fixed_dictionaries(
-            {"types": st.lists(_TYPES, max_size=3)}, optional={"order": st.just("by_type")}
-        ),
+        _map({}, order=st.just("largest")),
+        _map({"types": st.lists(_TYPES, max_size=3)}, order=st.just("by_type")),
     ),
 )
 
 _UNIT = st.sampled_from(["item", "message", "group", "turn"])
-_FEW = _some(
-    tokens=st.fixed_dictionaries({"under": _AMOUNTS}),
-    messages=st.fixed_dictionaries({"under": _COUNTS}),
-)
-_DROPPED = st.builds(
-    lambda select, more: select | more,
-    _SELECTS,
-    st.fixed_dictionaries({}, optional={"unit": _UNIT, "until": _FEW}),
-)
+_FEW = _some(tokens=_map({"under": _AMOUNTS}), messages=_map({"under": _COUNTS}))
+_MORE = _map({}, unit=_UNIT, until=_FEW)
+_DROPPED = st.builds(lambda select, more: select | more, _SELECTS, _MORE)
 
 
 def _steps(action: Action) -> st.SearchStrategy[dict[str, Any]]:
@@ -180,9 +154,9 @@ def _steps(action: Action) -> st.SearchStrategy[dict[str, Any]]:
         "must_shrink": st.booleans(),
         "save": st.booleans(),
     }
-    return st.fixed_dictionaries(
+    return _map(
         {"name": st.from_regex(r"[a-z0-9-]{1,8}", fullmatch=True), "do": st.just(str(action.do))},
-        optional={k: v for k, v in keys.items() if k not in action.keys_without_use},
+        **{key: drawn for key, drawn in keys.items() if key not in action.keys_without_use},
     )
 
 
@@ -220,7 +194,7 @@ _STEPS = st.builds(
 _PATTERNS = st.sampled_from(["sk-[a-z]{4,}", "password=(\\S+)", "(?i)aé+"])
 _SECRETS = st.dictionaries(
     _TEXTS.filter(lambda text: text != "<<"),
-    _PATTERNS | st.fixed_dictionaries({"pattern": _PATTERNS}, optional={"keep": st.booleans()}),
+    _PATTERNS | _map({"pattern": _PATTERNS}, keep=st.booleans()),
     max_size=3 if find_spec("re2") else 0,
 )
 
@@ -245,17 +219,18 @@ def _without_batches(value: PlainValue) -> PlainValue:
 
 _PRICES = {"input": 3.0, "cache_write": 3.75, "cache_read": 0.3, "output": 15.0}
 
-_SUMMARIES = st.fixed_dictionaries(
-    {"by": st.just("anthropic")},
-    optional={"prompt": _TEXTS.map(lambda text: f"{text}{{sections}}{{rules}}")},
-)
-_TOKENIZERS = st.sampled_from(["cl100k_base", "approximate"]) | st.fixed_dictionaries(
+_PROMPTS = _TEXTS.map(lambda text: f"{text}{{sections}}{{rules}}")
+_SUMMARIES = _map({"by": st.just("anthropic")}, prompt=_PROMPTS)
+_TOKENIZERS = st.sampled_from(["cl100k_base", "approximate"]) | _map(
     {"chars_per_token": st.sampled_from([1, 2.5, 4])},
-    optional={
-        "round": st.sampled_from(["up", "down", "nearest"]),
-        "per_message": st.integers(0, 9),
-    },
+    round=st.sampled_from(["up", "down", "nearest"]),
+    per_message=st.integers(0, 9),
 )
+_MODELS = st.just({"cache": {"ttl": "5m", "min_tokens": 0}, "token_scale": 1.5}) | _map(
+    {"tokenizer": _TOKENIZERS}
+)
+_NAMED = st.sampled_from(["tool_result", "user_message", "recalled", "image"])
+_TOOLS = _TEXTS.filter(lambda text: text != "<<")
 
 
 def policy_documents() -> st.SearchStrategy[dict[str, Any]]:
@@ -263,29 +238,19 @@ def policy_documents() -> st.SearchStrategy[dict[str, Any]]:
 
     Most of them load; what one key alone cannot tell may be wrong in the others.
     """
-    return (
-        st.fixed_dictionaries(
-            {"apiVersion": st.just("policyctx/v1"), "name": _TEXTS.filter(bool)},
-            optional={
-                "description": _TEXTS,
-                "model": st.just({"cache": {"ttl": "5m", "min_tokens": 0}, "token_scale": 1.5})
-                | st.fixed_dictionaries({"tokenizer": _TOKENIZERS}),
-                "placeholder": _WORDINGS,
-                "items": st.dictionaries(
-                    st.sampled_from(["tool_result", "user_message", "recalled", "image"]), _RULES
-                ),
-                "tools": st.dictionaries(
-                    _TEXTS.filter(lambda text: text != "<<"), _RULES, max_size=3
-                ),
-                "redact": _SECRETS,
-                "compaction": st.fixed_dictionaries({"summary": _SUMMARIES}),
-                "store": st.fixed_dictionaries({"escape": st.sampled_from(["percent", "_"])}),
-                "steps": _STEPS,
-            },
-        )
-        .map(_priced)
-        .map(_unsplit)
+    drawn = _map(
+        {"apiVersion": st.just("policyctx/v1"), "name": _TEXTS.filter(bool)},
+        description=_TEXTS,
+        model=_MODELS,
+        placeholder=_WORDINGS,
+        items=st.dictionaries(_NAMED, _RULES),
+        tools=st.dictionaries(_TOOLS, _RULES, max_size=3),
+        redact=_SECRETS,
+        compaction=_map({"summary": _SUMMARIES}),
+        store=_map({"escape": st.sampled_from(["percent", "_"])}),
+        steps=_STEPS,
     )
+    return drawn.map(_priced).map(_unsplit)
 
 
 def policies() -> st.SearchStrategy[Policy]:

@@ -115,12 +115,148 @@ def test_what_was_shown_before_a_change_is_not_quoted(change: list[Message]) -> 
 
 def test_of_many_results_the_newest_are_quoted_each_clipped_within_itself() -> None:
     long = "\n".join(f"pump {i}: leaks" for i in range(200))
-    looks = [one for i in range(40) for one in ran(f"rg leaks hall_{i}", long, f"c{i}")]
-    found = shown(summary_of(GO, *looks, max_words=9_000))
-    assert [line.partition(" =>")[0] for line in found] == [
-        f"- rg leaks hall_{i}" for i in range(16, 40)
+    looks = [
+        one
+        for i in range(40)
+        for one in made(f"c{i}", "fetch", {"url": f"hall_{i}"}, f"hall {i}: {long}")
+    ]
+    *found, newest = shown(summary_of(GO, *looks, max_words=9_000))
+    assert [line.partition(" =>")[0] for line in (*found, newest)] == [
+        f"- fetch hall_{i}" for i in range(16, 40)
     ]
     assert all(" … " in line and len(line) < 640 for line in found)
+    assert " … " in newest
+    assert 1_700 < len(newest) < 1_900
+    again = later(summary_of(GO, *looks[-4:]), *made("c41", "fetch", {"url": "hall_41"}, long))
+    assert [len(line) < 800 for line in shown(again)] == [True, True, False]
+
+
+LONG_FILE = "\n".join(f"{i} pump_{i} = valve({i})" for i in range(40, 90))
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        made("c1", "Read", {"file_path": "hall/pump.py", "offset": 40, "limit": 50}, LONG_FILE),
+        made("c1", "view", {"path": "hall/pump.py", "view_range": [40, 89]}, LONG_FILE),
+        ran("nl -ba hall/pump.py | sed -n '40,89p'", LONG_FILE),
+        ran("cd hall && sed -n '40,89p' pump.py", LONG_FILE, workdir="."),
+    ],
+    ids=["offset", "range", "pipe", "folder"],
+)
+def test_of_a_long_file_that_was_read_the_lines_are_named_and_not_quoted(
+    look: list[Message],
+) -> None:
+    first = summary_of(GO, *look, ANNOUNCED)
+    assert shown(first) == []
+    assert files(first) == ["- hall/pump.py:40-89: read"]
+    assert later(first) == first
+    more = ran("sed -n '1,39p' hall/pump.py; sed -n '40,89p' hall/pump.py", LONG_FILE, "c2")
+    assert files(later(first, *more)) == ["- hall/pump.py:40-89,1-39: read"]
+    whole = made("c3", "Read", {"file_path": "hall/pump.py"}, LONG_FILE)
+    assert files(later(first, *whole)) == ["- hall/pump.py: read"]
+
+
+def test_a_short_file_and_what_is_outside_of_the_work_are_quoted() -> None:
+    run = ran("tail -50 /tmp/run.log", f"{LONG_FILE}\nTHE LAST LINE")
+    looks = [*ran("cat hall/lid.py", "lid = open", "c2"), *run]
+    lid, log = shown(summary_of(GO, *looks, ANNOUNCED))
+    assert lid == "- cat hall/lid.py => lid = open"
+    assert log.endswith("THE LAST LINE")
+
+
+def test_long_lists_of_what_is_in_files_are_not_quoted() -> None:
+    listed = "\n".join(f"hall/pump_{i}.py: leaks" for i in range(40))
+    looks = [
+        *ran("rg -n leaks hall | head -40", listed),
+        *made("c2", "Grep", {"pattern": "leaks"}, listed),
+        *made("c3", "Glob", {"pattern": "**/lid.py"}, "Found 1 file\nhall/lid.py"),
+        *made("c4", "Read", {"file_path": "hall/lid.py"}, LONG_FILE),
+        *ran("rg -n drips hall", "no match\nexit code 1", "c5"),
+        *made("c6", "web_search", {"query": "pumps that leak"}, listed),
+    ]
+    none, web = shown(summary_of(GO, *looks, ANNOUNCED))
+    assert none == "- rg -n drips hall => exit code 1: no match"
+    assert web.startswith("- web_search pumps that leak => hall/pump_0.py: leaks / ")
+
+
+def test_a_result_that_is_the_same_again_is_quoted_once() -> None:
+    page = "\n".join(f"[{i}] link to hall {i}" for i in range(200))
+    looks = [*made("c1", "click", {"id": "a"}, page), *made("c2", "click", {"id": "b"}, page)]
+    assert [line[:10] for line in shown(summary_of(GO, *looks))] == ["- click b "]
+
+
+DIFF = """diff --git a/hall/pump.py b/hall/pump.py
+index 1..2 100644
+--- a/hall/pump.py
++++ b/hall/pump.py
+@@ -1,4 +1,5 @@ import valve
+ a = 1
+-b = 2
++
++b = 3
+ c = 4
+@@ -80,2 +81,1 @@ def leaks():
+ d = 5
+-e = 6
+diff --git a/hall/lid.py b/hall/lid.py
+new file mode 100644
+index 0..3
+--- /dev/null
++++ b/hall/lid.py
+@@ -0,0 +1,1 @@
++lid = open
+"""
+
+
+def test_of_a_diff_the_first_changed_line_of_each_hunk_is_quoted() -> None:
+    lines = ["- git diff => hall/pump.py: -b = 2 … +b = 3 … -e = 6"]
+    assert shown(summary_of(GO, *ran("git diff", DIFF), ANNOUNCED)) == lines
+    commit = f"commit ab12\n\n    Mend it\n\n{DIFF}"
+    (line,) = shown(summary_of(GO, *ran("git show", commit), ANNOUNCED))
+    assert line == f"- git show => commit ab12 / Mend it / {lines[0].partition(' => ')[2]}"
+    framed = f"Chunk ID: 7e1\nProcess exited with code 0\nOutput:\n{DIFF}"
+    assert shown(summary_of(GO, *ran("git diff", framed), ANNOUNCED)) == lines
+
+
+def test_of_a_diff_of_many_hunks_one_line_each_is_quoted() -> None:
+    hunks = "\n".join(f"@@ -{i},2 +{i},2 @@\n a\n-b{i}\n+c{i}" for i in range(13))
+    found = ran("git diff", f"diff --git a/pump.py b/pump.py\n--- a\n+++ b\n{hunks}")
+    (line,) = shown(summary_of(GO, *found, ANNOUNCED))
+    assert line == f"- git diff => pump.py: {' … '.join(f'+c{i}' for i in range(13))}"
+
+
+def test_the_state_of_the_repository_is_kept_before_other_results() -> None:
+    looks = [
+        *ran("git log --oneline", "\n".join(f"ab12{i} Mend lid {i}" for i in range(30))),
+        *(
+            one
+            for i in range(20)
+            for one in made(f"d{i}", "fetch", {"url": f"h_{i}"}, "leaks " * 60)
+        ),
+    ]
+    assert shown(summary_of(GO, *looks, max_words=500))[0].startswith(
+        "- git log --oneline => ab120"
+    )
+
+
+def test_a_poll_of_a_command_that_is_listed_is_no_other_result() -> None:
+    running = "Process running with session ID 87942"
+    poll = made("c2", "write_stdin", {"session_id": 87942, "chars": ""}, "9 passed\nexit code 0")
+    summary = summary_of(GO, *ran("make check", running), *poll)
+    assert steps(summary) == ["- make check => exit code 0: 9 passed"]
+    assert shown(summary) == []
+
+
+def test_a_long_note_from_before_a_change_of_a_file_is_not_quoted() -> None:
+    note = said(f"The line is twice in the file now. {'It has to go once more. ' * 8}")
+    looked = ran("cat hall/lid.py", "lid = open")
+    notes = [note, *looked, said("I read the lid."), *ran("cat hall/jar.py", "jar", "c2")]
+    first = summary_of(GO, *notes)
+    assert "twice in the file" in first
+    assert "twice in the file" not in later(first, *edited("e1", "hall/pump.py"))
+    assert "twice in the file" not in summary_of(GO, *notes, *edited("e1", "hall/pump.py"))
+    assert "I read the lid." in summary_of(GO, *notes, *edited("e1", "hall/pump.py"))
 
 
 @pytest.mark.parametrize("command", ["cat hall/pump.py", "git diff --check", "ls nothing"])
@@ -410,3 +546,75 @@ def test_a_change_without_a_result_is_listed_behind_later_calls(tool: str) -> No
     assert steps(summary)[0] == line
     assert steps(later(summary, *ran("ls roof", "tile.py", "c4")))[0] == line
     assert line not in later(summary, *made("c5", tool, given, "ok"))
+
+
+def replied(command: str, code: int, printed: str) -> list[Message]:
+    """A reply with its command in the text, and the message that the host writes behind it."""
+    returned = f"<returncode>{code}</returncode>\n<output>\n{printed}\n</output>"
+    return [said(f"THOUGHT: I go on.\n\n```bash\n{command}\n```"), user(returned)]
+
+
+def test_commands_in_the_text_of_replies_are_read_as_calls() -> None:
+    work = [
+        *replied("cat pump.py", 0, "import valve"),
+        *replied("sed -i 's/a/b/' hall/pump.py", 0, ""),
+        *replied("pytest -q && \\\nmake lint", 1, "FAILED test_a\n1 failed"),
+    ]
+    first = summary_of(GO, *work)
+    assert group(first, Group.USER) == ["- Mend the pump."]
+    assert len(group(first, Group.AGENT)) == 1
+    assert files(first) == ["- hall/pump.py: edited"]
+    assert steps(first) == ["- pytest -q && make lint => exit code 1: FAILED test_a / 1 failed"]
+    done = later(first, *replied("pytest -q && make lint", 0, "2 passed"))
+    assert steps(done) == ["- pytest -q && make lint => exit code 0: 2 passed"]
+    assert "Mend the pump." in done
+
+
+def test_two_commands_in_one_reply_were_not_run() -> None:
+    both = said("```bash\nmake a\n```\n\n```bash\nmake b\n```")
+    refused = "<returncode>1</returncode>\n<output>\nOne command only.\n</output>"
+    assert steps(summary_of(GO, both, user(refused))) == []
+
+
+def test_the_last_run_of_a_check_stays_beside_what_the_agent_said_of_it() -> None:
+    claim = said("All tests pass.")
+    failed = ran("pytest -q", "1 failed\nexit code 1")
+    more = [one for i in range(14) for one in ran(f"./bench {i}", f"{i} runs", f"c{i}")]
+    line = "- pytest -q => exit code 1: 1 failed"
+    assert line in steps(summary_of(GO, claim, *failed, *more))
+    pushes = [one for i in range(6) for one in ran(f"git push r{i}", "a..b", f"p{i}")]
+    assert line in steps(summary_of(GO, *failed, *pushes, claim))
+    passed = ran("pytest -q", "2 passed\nexit code 0", "d1")
+    noted = said("pytest -q fails.")
+    settled = steps(summary_of(GO, noted, *passed, *more))
+    assert "- pytest -q => exit code 0: 2 passed" in settled
+
+
+def test_of_commands_after_each_other_the_last_lines_are_of_the_last() -> None:
+    both = "javac Pump.java && java Pump"
+    assert steps(summary_of(GO, *ran(both, "pump runs\nlid: open\ndry"))) == [
+        f"- {both} => lid: open / dry"
+    ]
+    listed = "javac Pump.java && ls hall"
+    assert steps(summary_of(GO, *ran(listed, "a\nb\nc"))) == [f"- {listed} => output not quoted"]
+
+
+def test_a_change_by_a_command_leaves_the_line_of_the_edit_before() -> None:
+    made_line = changed("e1", "src/pump.py", "a = 1", "import os\nb = 2")
+    tidied = ran("sed -i 's/ *$//' src/pump.py", "")
+    first = summary_of(GO, *made_line, *tidied)
+    assert files(first) == ["- src/pump.py: edited: b = 2"]
+    assert files(later(summary_of(GO, *made_line), *tidied)) == files(first)
+
+
+def test_a_field_of_an_answer_that_is_called_output_is_not_all_of_it() -> None:
+    answer = '{"name": "Charger", "options": {"output": "USB-C"}, "price": 99.5}'
+    found = made("c1", "get_product", {"number": "W57"}, answer)
+    assert shown(summary_of(GO, *found)) == [f"- get_product W57 => {answer}"]
+
+
+def test_a_file_that_was_only_read_before_a_commit_was_not_edited() -> None:
+    read = ran("cat src/lid.py", "lid = open")
+    commit = ran("git commit -m Mend", "[main 1ab23cd] Mend", "c2")
+    summary = summary_of(GO, *edited("e1", "src/pump.py"), *read, *commit)
+    assert files(summary) == ["- Edited before the last commit: src/pump.py"]

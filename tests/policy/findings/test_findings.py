@@ -10,6 +10,7 @@ from policyctx.policy.findings import findings
 from policyctx.policy.loading import extended, resolved
 from policyctx.policy.models import Policy
 from policyctx.policy.nodes import read_yaml
+from policyctx.policy.reach import Checked
 from policyctx.policy.sources import PolicySource, policy_source, preset_names
 from tests.policies import HEAD
 from tests.policy.codes import FINDINGS
@@ -29,7 +30,7 @@ def cases() -> list[tuple[str, list[str]]]:
 def found_in(text: str) -> list[Diagnostic]:
     root = extended(PolicySource("p.yaml", HEAD + text + "\n"), {}).root
     policy = Policy.model_validate(root.plain())
-    assert not [*inconsistencies(root), *wordings_without_source(root, policy)]
+    assert not [*inconsistencies(root), *wordings_without_source(Checked(root, policy))]
     return findings(root, policy)
 
 

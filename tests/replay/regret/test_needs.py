@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import replace
+from time import process_time
 from typing import Any
 
 import pytest
 
+from policyctx.replay.common import Common
+from policyctx.replay.regret.strings import GRAM
 from policyctx.replay.simulated import SimulatedSession
 from policyctx.replay.simulation import simulated
 from tests.conversations import call, results, user
@@ -251,3 +255,50 @@ def test_what_several_removed_items_say_is_counted_for_the_newest_of_them() -> N
     older, newer = (regret.needs[0] for regret in session.regrets)
     assert older.ranges[0].first == newer.ranges[0].first == 1
     assert older.tokens < newer.tokens
+
+
+def test_a_long_text_without_spaces_takes_no_string_a_character() -> None:
+    text = "".join(chr(0x4E00 + i * i % 20_000) for i in range(50_000))
+    result = "\n".join(text[i : i + 60] for i in range(0, len(text), 60))
+    recorded = turn_by_turn(talk(({"at": "a"}, result), ({"at": "b"}, WORDS), end=text[600:612]))
+    common = Common(recorded)
+    simulated(recorded, policy("steps: []"), common=common)
+    tracemalloc.start()
+    session = simulated(recorded, CLEARS_ALL_BUT_ONE, common=common)
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    [need] = [need for one in session.regrets for need in one.needs]
+    assert need.found == tuple(text[i : i + GRAM] for i in range(600, 603))
+    assert kept < 20 * len(text)
+
+
+SEARCHED = {"pattern": "settle", "path": "src/ledger.py"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a" * 40_000,
+        "1-" * 20_000,
+        "/" * 40_000 + " x",
+        "\n" * 100_000,
+        ("Some " + "words " * 30 + "\n") * 6,
+    ],
+    ids=["word", "numbers", "slashes", "lines", "prose"],
+)
+def test_no_text_takes_more_than_linear_time(text: str) -> None:
+    recorded = turn_by_turn(
+        talk(
+            (SEARCHED, f"637: def settle\n{WORDS}"),
+            (SEARCHED, text),
+            ({"path": text}, WORDS),
+            ({"command": f"cat a.py; {text}"}, text),
+            (SEARCHED, text),
+            end=text,
+        )
+    )
+    common = Common(recorded)
+    simulated(recorded, policy("steps: []"), common=common)
+    begin = process_time()
+    simulated(recorded, CLEARS_ALL_BUT_ONE, common=common)
+    assert process_time() - begin < 2

@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyctx.replay.regret.strings import GRAM, bare, plain, rare_strings, stands_in
+from policyctx.replay.regret.strings import GRAM, bare, grams, plain, rare_strings, runs, stands_in
 
 EVERYTHING = st.text() | st.text(st.characters(codec=None), max_size=80)
 
 
 def strings_of(text: str) -> list[str]:
-    return list(rare_strings(text).values())
+    return [*rare_strings(text).values(), *(said for _, said in grams(runs(text)))]
 
 
 @pytest.mark.parametrize(
@@ -69,8 +69,8 @@ def test_a_string_is_the_same_with_other_separators_and_in_other_case() -> None:
 
 def test_text_without_spaces_is_split_into_grams() -> None:
     text = "退款审批必须由主管签字123"
-    grams = [text[i : i + GRAM] for i in range(len(text) - GRAM + 1)]
-    assert strings_of(text) == grams
+    parts = [text[i : i + GRAM] for i in range(len(text) - GRAM + 1)]
+    assert strings_of(text) == parts
     assert strings_of(text[: GRAM - 1]) == []
 
 

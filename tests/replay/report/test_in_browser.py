@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from selenium.common.exceptions import StaleElementReferenceException
+from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select, WebDriverWait
@@ -151,7 +152,7 @@ def test_all_sessions_are_shown_first_and_each_can_be_picked(page: WebDriver) ->
 def test_the_charts_are_drawn_and_stand_in_words_and_tables_too(page: WebDriver) -> None:
     pick(page, LONG)
     charts = page.find_elements(By.CSS_SELECTOR, "main .chart, main .bars")
-    drawn = [chart.find_elements(By.CSS_SELECTOR, ".scatterlayer path, .part") for chart in charts]
+    drawn = [chart.find_elements(By.CSS_SELECTOR, "polyline, .part") for chart in charts]
     assert [(chart.get_attribute("aria-label") or "").partition(".")[0] for chart in charts] == [
         "Context over turns",
         "Tokens by item type",
@@ -317,14 +318,32 @@ def test_it_is_legible_on_small_and_large_screens_in_light_and_dark_mode(
         emulated(page)
 
 
-def test_charts_are_made_to_fit_paper_and_made_wide_again(page: WebDriver) -> None:
+def test_a_chart_is_as_wide_as_its_screen_or_paper(page: WebDriver) -> None:
     pick(page, LONG)
-    drawing = page.find_element(By.CSS_SELECTOR, ".chart .main-svg")
-    wide = drawing.size["width"]
-    page.execute_script("window.dispatchEvent(new Event('beforeprint'))")
-    assert drawing.size["width"] <= 680 < wide
-    page.execute_script("window.dispatchEvent(new Event('afterprint'))")
-    assert drawing.size["width"] == wide
+    widths = []
+    try:
+        for width in (1280, 660, 390):
+            emulated(page, width=width)
+            drawing, line = (
+                page.find_element(By.CSS_SELECTOR, f"main .area{inside}").size["width"]
+                for inside in ("", " > svg")
+            )
+            assert 0.7 * width < drawing + 64 < width
+            assert line == drawing
+            widths.append(drawing)
+    finally:
+        emulated(page)
+    assert len(set(widths)) == 3
+
+
+def test_the_call_below_the_pointer_is_said(page: WebDriver) -> None:
+    pick(page, LONG)
+    area = page.find_element(By.CSS_SELECTOR, "main .area")
+    pointer = ActionChains(page)
+    pointer.move_to_element_with_offset(area, area.size["width"] // 2 - 12, 0).perform()
+    said = page.find_element(By.CSS_SELECTOR, "main .readout").text
+    assert said.startswith("call 31: ")
+    assert "tokens without the policy" in said
 
 
 def test_with_a_price_the_cost_is_shown_in_dollars(browser: WebDriver, tmp_path: Path) -> None:
@@ -345,8 +364,8 @@ def test_a_single_call_is_drawn_as_a_point_and_a_window_far_away_is_not(
     under = policy(STEPS + "model: {context_window: 100000}")
     browser.get(report(tmp_path / "out.html", replayed(0, under=under)).as_uri())
     context = part(browser, "Context over turns")
-    assert len(context.find_elements(By.CSS_SELECTOR, ".scatterlayer .point")) == 2
-    legend = [one.text for one in context.find_elements(By.CSS_SELECTOR, ".legendtext")]
+    assert len(context.find_elements(By.CSS_SELECTOR, ".area .mark")) == 2
+    legend = [one.text for one in context.find_elements(By.CSS_SELECTOR, ".legend > span")]
     assert legend == ["without the policy", "with the policy"]
     assert browser.get_log("browser") == []  # type: ignore[no-untyped-call]
 
@@ -379,7 +398,7 @@ def test_the_page_opens_with_the_answer(browser: WebDriver, tmp_path: Path, widt
         ]
         [drawing] = browser.find_elements(By.CSS_SELECTOR, "#answer .chart")
         WebDriverWait(browser, 5).until(
-            lambda _: drawing.find_elements(By.CSS_SELECTOR, ".scatterlayer path")
+            lambda _: drawing.find_elements(By.CSS_SELECTOR, "polyline")
         )
         assert drawing.rect["y"] < 1_000
         assert titles[-2:] == ["How these figures are known", "Not in this report"]
@@ -449,7 +468,7 @@ def test_a_compaction_of_the_recording_is_no_new_beginning(
     browser.get(report(tmp_path / "out.html", replace(session, calls=tuple(calls))).as_uri())
     context = part(browser, "Context over turns")
     assert "Once the recording summarised its history." in context.text
-    legend = [one.text for one in context.find_elements(By.CSS_SELECTOR, ".legendtext")]
+    legend = [one.text for one in context.find_elements(By.CSS_SELECTOR, ".legend > span")]
     assert "the recording summarised its history" in legend
     assert "anew" not in browser.find_element(By.TAG_NAME, "main").text
 
