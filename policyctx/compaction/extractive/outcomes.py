@@ -54,6 +54,8 @@ _COUNTS = re.compile(
     r"|suggestions?|warnings?|issues?|problems?)\b"
     r"|^ok\b|[Aa]ll checks|BUILD SUCCESS|[Ss]uccessful"
 )
+# A line that says how all of it ended.
+_VERDICT = re.compile(r"\W*(?:RESULT|VERDICT|FAIL(?:ED|URE)?|PASS(?:ED)?|Tests?)\b:? .{1,160}$")
 # What only surrounds what was printed.
 _TAGS = re.compile(r"^</?[\w-]+>|</?[\w-]+>$", re.MULTILINE)
 _FRAME = re.compile(
@@ -98,6 +100,9 @@ def outcome_of(call: Call, command: str, most: int = 0) -> str:
     said = _without_frame(ends.split("\n"))
     if most and not (runs and not code):
         words = shortened(" / ".join(map(one_line, said)), most, 2)
+        verdicts = [one_line(line) for line in said if _VERDICT.match(line)][-_LAST_LINES:]
+        if missing := [line for line in verdicts if line not in words]:
+            words = words.replace(" … ", f" … {' … '.join(missing)} … ", 1)
         return ": ".join(filter(None, (code, words))) or NO_OUTPUT
     said = [one_line(line) for line in said if re.search(r"\w", line)]
     told = [line for line in said if not _EXIT_CODE.search(line) and not _FRAME.match(line)]

@@ -129,6 +129,12 @@ _GIT = re.compile(
     r"|revert|cherry-pick|stash(?! (?:list|show))|am|worktree(?! list)|tag(?= -[am])"
     r"|(?:tag|branch)(?=(?: -[CDFMcdfmsu]\S*| --(?:delete|force|move))?\s+[^-\s]))(?![\w-])"
 )
+# Commands of git that put other files in place, and how it says that they did not, or not yet.
+_MOVES = re.compile(
+    r"\bgit (?:-C \S+ )?(?:rebase|merge(?!-)|pull|cherry-pick|revert|am)\b(?! --(?:abort|quit))"
+)
+_NOTHING_NEW = re.compile(r"Already up[ -]to[ -]date|is up to date")
+_CONFLICT = re.compile(r"CONFLICT|[Cc]ould not apply|[Mm]erge conflict")
 _CHECKING = re.compile(
     r"(?:py|unit)?tests?|jest|vitest|mocha|tox|nox|rspec|phpunit|ctest|check|lint|eslint|ruff"
     r"|flake8|mypy|pyright|tsc|clippy|vet|credo|typecheck|build|compile|verify|make|ninja"
@@ -212,7 +218,9 @@ class _Step(NamedTuple):
     def is_void(self) -> bool:
         """Whether it is of no use behind another step: it failed, or showed something."""
         is_silent = all(map(_IS_SILENT.match, self.keys)) and self.outcome.startswith(UNQUOTED)
-        return is_silent or (NOT_MADE.match(self.outcome) is not None and not self.checks)
+        # What git could not put together is open until git says more.
+        stays = self.checks or _CONFLICT.search(self.outcome)
+        return is_silent or (NOT_MADE.match(self.outcome) is not None and not stays)
 
     def is_settled_by(self, later: _Step) -> bool:
         """Whether it is run again, of several checks at least one."""
@@ -220,11 +228,15 @@ class _Step(NamedTuple):
             return False
         return self.keys <= later.keys or bool(self.checks & later.keys)
 
-    def quoted(self, files: Sequence[FileState] | None) -> Quote:
-        """Return its line, with the names of those of the files that were changed after it."""
+    def quoted(self, files: Sequence[FileState] | None, moves: Mapping[str, int]) -> Quote:
+        """Return its line, with the names of what changed files after it.
+
+        That is the names of the `files`, and of git's commands that put others in their place.
+        """
         at = max(self.message, -1)
         changed = (one for one in files or () if one.is_changed and one.message > at)
         names = [] if files is None else [*filter(None, self.since.split(", "))]
+        names += (one for one, last in moves.items() if files is not None and last > at)
         names += (one.name for one in changed)
         since = ", ".join([*dict.fromkeys(names)][:_MOST_NAMES])
         sign = "; " if self.outcome.startswith((STARTED, NO_RESULT)) else _RESULT
@@ -254,8 +266,11 @@ def steps_of(
     steps = [_read(one) for one in earlier if said < 0 or one.text != _SAID]
     answered = next((call for call in reversed(calls) if call.result is not None), None)
     begun = (steps[-1].message if steps else 0, calls[0].tool if calls else "")
+    moves: dict[str, int] = {}
     for call in calls:
         command = _command_of(call)
+        if call.result is not None and not _NOTHING_NEW.search(call.result[:LOOKED_AT]):
+            moves |= dict.fromkeys(_MOVES.findall(call.command or ""), call.message)
         if call.path and call.result is not None:
             # What is known of a file now takes the place of a call that had no result.
             steps = [one for one in steps if not one.waits_for(call.path)]
@@ -294,7 +309,10 @@ def steps_of(
         steps[at:at] = [_Step(_SAID, "", said, frozenset({_CHANGE}))] if at else []
     steps = _chosen(steps)
     commits = [step for step in steps if _COMMIT in step.keys][-1:]
-    return tuple(one.quoted(files if one.checks or one in commits else None) for one in steps)
+    return tuple(
+        one.quoted(files if one.checks or one in commits else None, moves if one.checks else {})
+        for one in steps
+    )
 
 
 def results_of(

@@ -618,3 +618,29 @@ def test_a_file_that_was_only_read_before_a_commit_was_not_edited() -> None:
     commit = ran("git commit -m Mend", "[main 1ab23cd] Mend", "c2")
     summary = summary_of(GO, *edited("e1", "src/pump.py"), *read, *commit)
     assert files(summary) == ["- Edited before the last commit: src/pump.py"]
+
+
+def test_a_check_before_a_rebase_says_that_files_were_changed_since() -> None:
+    check = ran("pytest -q", "2 passed")
+    moved = ran("git rebase main", "Successfully rebased", "c2")
+    line = "- pytest -q => 2 passed; changed since: git rebase"
+    assert steps(summary_of(GO, *check, *moved))[0] == line
+    assert steps(later(summary_of(GO, *check), *moved))[0] == line
+    same = ran("git pull", "Already up to date.", "c2")
+    assert steps(summary_of(GO, *check, *same))[0] == "- pytest -q => 2 passed"
+
+
+def test_a_rebase_that_could_not_go_on_stays_until_git_goes_on() -> None:
+    stopped = ran("git rebase main", "error: could not apply ab12\nexit code 1")
+    work = [*ran("git add a.py", "", "c2"), *ran("gh pr comment 4", "Commented", "c3")]
+    line = "- git rebase main => exit code 1: error: could not apply ab12"
+    assert line in steps(summary_of(GO, *stopped, *work))
+    goes_on = ran("git rebase --continue", "Successfully rebased", "c4")
+    assert line not in steps(summary_of(GO, *stopped, *work, *goes_on))
+
+
+def test_the_verdict_in_the_middle_of_what_a_command_printed_is_quoted() -> None:
+    noise = "\n".join(f"hall {i}: looked at" for i in range(60))
+    printed = f"{noise}\nRESULT: FAIL (0 of 1 pumps)\n{noise}"
+    (line,) = steps(summary_of(GO, ANNOUNCED, *ran("./bench", printed)))
+    assert " … RESULT: FAIL (0 of 1 pumps) … " in line
