@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from time import process_time
 from typing import Any
 
 import pytest
@@ -574,6 +575,13 @@ def test_two_commands_in_one_reply_were_not_run() -> None:
     both = said("```bash\nmake a\n```\n\n```bash\nmake b\n```")
     refused = "<returncode>1</returncode>\n<output>\nOne command only.\n</output>"
     assert steps(summary_of(GO, both, user(refused))) == []
+
+
+def test_many_fences_without_an_end_take_linear_time() -> None:
+    reply = said("```bash\n" * 20_000)
+    begin = process_time()
+    assert summary_of(GO, reply, user("<returncode>0</returncode>\nok"))
+    assert process_time() - begin < 3
 
 
 def test_the_last_run_of_a_check_stays_beside_what_the_agent_said_of_it() -> None:
