@@ -218,8 +218,8 @@ class _Step(NamedTuple):
     def is_void(self) -> bool:
         """Whether it is of no use behind another step: it failed, or showed something."""
         is_silent = all(map(_IS_SILENT.match, self.keys)) and self.outcome.startswith(UNQUOTED)
-        # What git could not put together is open until git says more.
-        stays = self.checks or _CONFLICT.search(self.outcome)
+        # What git refused, or could not put together, is open until git says more.
+        stays = self.checks or _COMMIT in self.keys or _CONFLICT.search(self.outcome)
         return is_silent or (NOT_MADE.match(self.outcome) is not None and not stays)
 
     def is_settled_by(self, later: _Step) -> bool:
