@@ -131,7 +131,7 @@ _GIT = re.compile(
 )
 # Commands of git that put other files in place, and how it says that they did not, or not yet.
 _MOVES = re.compile(
-    r"\bgit (?:-C \S+ )?(?:rebase|merge(?!-)|pull|cherry-pick|revert|am)\b(?! --(?:abort|quit))"
+    r"\bgit (?:-C\s+\S+\s+)?(rebase|merge(?!-)|pull|cherry-pick|revert|am)\b(?! --(?:abort|quit))"
 )
 _NOTHING_NEW = re.compile(r"Already up[ -]to[ -]date|is up to date")
 _CONFLICT = re.compile(r"CONFLICT|[Cc]ould not apply|[Mm]erge conflict")
@@ -270,7 +270,8 @@ def steps_of(
     for call in calls:
         command = _command_of(call)
         if call.result is not None and not _NOTHING_NEW.search(call.result[:LOOKED_AT]):
-            moves |= dict.fromkeys(_MOVES.findall(call.command or ""), call.message)
+            bare = " | ".join(command_parts(call.command or ""))
+            moves |= {f"git {one}": call.message for one in _MOVES.findall(bare)}
         if call.path and call.result is not None:
             # What is known of a file now takes the place of a call that had no result.
             steps = [one for one in steps if not one.waits_for(call.path)]

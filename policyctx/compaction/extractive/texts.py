@@ -42,7 +42,8 @@ _WRAPPED = re.compile(
     r"^([^\n]{39,}[^\s.!?:;。！？：；])[ \t]*\n(?=\s*[a-zà-ÿ][^.)])", re.MULTILINE
 )
 # A line of brackets alone, which belongs to the line before or behind it.
-_CLOSES = re.compile(r"[ \t]*\n[ \t]*([\])};,]{1,4})[ \t]*(?=\n|\Z)")
+# White space is read where it begins, so that a long stretch of it is read once.
+_CLOSES = re.compile(r"(?:(?<![ \t])[ \t]+)?\n[ \t]*([\])};,]{1,4})[ \t]*(?=\n|\Z)")
 _OPENS = re.compile(r"^[ \t]*([\[({]{1,4})[ \t]*\n[ \t]*", re.MULTILINE)
 _HEADING = re.compile(r"\s*(#{1,6}) (.+)")
 _TAG = re.compile(r"<(/?)([A-Za-z][\w.-]{0,60})(?:\s[^<>]{0,200})?>")

@@ -622,8 +622,19 @@ def test_a_check_before_a_rebase_says_that_files_were_changed_since() -> None:
     line = "- pytest -q => 2 passed; changed since: git rebase"
     assert steps(summary_of(GO, *check, *moved))[0] == line
     assert steps(later(summary_of(GO, *check), *moved))[0] == line
+    elsewhere = ran("git -C '/srv/a b' pull", "Fast-forward", "c2")
+    assert steps(summary_of(GO, *check, *elsewhere))[0].endswith("; changed since: git pull")
     same = ran("git pull", "Already up to date.", "c2")
     assert steps(summary_of(GO, *check, *same))[0] == "- pytest -q => 2 passed"
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["git commit -m 'Mend after git merge'", "echo 'git pull'", "cat <<E\ngit rebase main\nE"],
+)
+def test_a_command_of_git_that_is_only_quoted_changed_no_file(command: str) -> None:
+    summary = summary_of(GO, *ran("pytest -q", "2 passed"), *ran(command, "ok", "c2"))
+    assert steps(summary)[0] == "- pytest -q => 2 passed"
 
 
 def test_a_rebase_that_could_not_go_on_stays_until_git_goes_on() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from time import process_time
+
 import pytest
 
 from policyctx.compaction.extractive.texts import pieces_of
@@ -145,3 +147,14 @@ def test_a_lead_that_forbids_is_not_repeated_before_the_sentences_behind_it() ->
     ]
     text = "\n".join(["Silence is not an answer:", *lines])
     assert [one.text for one in pieces_of(text)] == ["Silence is not an answer:", *lines]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["x" + " " * 200_000 + "y", "[" + "\t" * 200_000 + "\nword\n]", "ab \n" * 50_000],
+    ids=["spaces", "tabs", "lines"],
+)
+def test_white_space_takes_linear_time(text: str) -> None:
+    begin = process_time()
+    assert list(pieces_of(text))
+    assert process_time() - begin < 2
