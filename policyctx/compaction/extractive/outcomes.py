@@ -147,8 +147,8 @@ def names_only(call: Call, paths: Container[str]) -> bool:
     return bool(lines) and all(line in paths for line in lines)
 
 
-def shown_of(call: Call, command: str, most: int, *, is_file: bool) -> str:
-    """Return a result in `most` characters, of a diff its hunks.
+def shown_of(call: Call, command: str, *, is_file: bool) -> str:
+    """Return a result, of a diff its hunks.
 
     Of a long file, and of a long list of what was found in files, nothing is quoted.
     """
@@ -159,14 +159,14 @@ def shown_of(call: Call, command: str, most: int, *, is_file: bool) -> str:
     if diff := _DIFF.search(start):
         before = map(one_line, _without_frame(start[: diff.start()].split("\n")))
         hunks = _hunks(text[diff.start() : diff.start() + _MOST_OF_DIFF])
-        return shortened(" / ".join(filter(None, (*before, *hunks))), most, 2)
+        return shortened(" / ".join(filter(None, (*before, *hunks))), LONGEST_RESULT, 2)
     is_long = len(text) > LONGEST_RESULT and not call.failed
     if is_long and is_file and not call.command:
         return UNQUOTED
     parts = command_parts(call.command or "")
     is_search = any(map(_SEARCHES.match, parts or [call.tool.lower()]))
     is_search = is_search and all(_SEARCHES.match(one) or PRINTS.match(one) for one in parts)
-    said = "" if is_long and is_search else outcome_of(call, command, most)
+    said = "" if is_long and is_search else outcome_of(call, command, LONGEST_RESULT)
     return said.removeprefix("exit code 0: ")
 
 
@@ -179,9 +179,13 @@ def _hunks(text: str) -> Iterator[str]:
     for file in text.split("diff --git ")[1:]:
         head, *hunks = file.split("\n@@ ")
         changed = [_CHANGED.findall(hunk.partition("\n")[2]) for hunk in hunks]
+        # Where only the end of the last line changed, both sides read the same.
+        changed = [
+            found for found in changed if len({line[1:] for line in found}) != 1 or len(found) == 1
+        ]
         if most == 1:
             changed = [sorted(found, key=lambda line: line[0] == "-") for found in changed]
         shown = (line for found in changed for line in found[:most])
-        lines = " … ".join(one_line(line[:_LONGEST_LINE]) for line in shown)
+        lines = " … ".join(shortened(one_line(line), _LONGEST_LINE) for line in shown)
         if lines and "\nnew file mode" not in head:
             yield f"{head.split(chr(10))[0].rpartition(' b/')[2]}: {lines}"

@@ -36,7 +36,7 @@ from policyctx.planning.superseded import PathFields
 _MOST_TASKS, _MOST_MADE, _MOST_RUNNING, _MOST_NAMES = 30, 4, 8, 4
 # Of the commands before the last message, and after it.
 _MOST_BEFORE, _MOST_AFTER, _MOST_CHECKS, _MANY = 5, 10, 2, 100
-_MOST_RESULTS, _LONGEST_NEWEST = 24, 1_800
+_MOST_RESULTS = 24
 # Calls that are listed before anything else of the results.
 NEWEST_CALLS = 3
 _LONGEST_LINE, _LONGEST_COMMAND, _LONGEST_WHOLE = 160, 240, 900
@@ -218,8 +218,8 @@ class _Step(NamedTuple):
     def is_void(self) -> bool:
         """Whether it is of no use behind another step: it failed, or showed something."""
         is_silent = all(map(_IS_SILENT.match, self.keys)) and self.outcome.startswith(UNQUOTED)
-        # What git could not put together is open until git says more.
-        stays = self.checks or _CONFLICT.search(self.outcome)
+        # What git refused, or could not put together, is open until git says more.
+        stays = self.checks or _COMMIT in self.keys or _CONFLICT.search(self.outcome)
         return is_silent or (NOT_MADE.match(self.outcome) is not None and not stays)
 
     def is_settled_by(self, later: _Step) -> bool:
@@ -348,8 +348,7 @@ def results_of(
         given = command or _given(call, is_new=newer < NEWEST_CALLS)
         is_step = keys or (call.result is None and call.path and not call.command)
         if given and call.tool and not is_step and _listed(call) is None:
-            most = _LONGEST_NEWEST if call.result and not found else LONGEST_RESULT
-            said = shown_of(call, command, most, is_file=bool(shows))
+            said = shown_of(call, command, is_file=bool(shows))
             if not said or call.result in long or names_only(call, paths):
                 continue
             long |= {call.result} if call.result and is_long else set()
@@ -357,12 +356,7 @@ def results_of(
             found.setdefault(given, _fact(f"{given}{sign}{said}", call.message))
         if len(found) == _MOST_RESULTS:
             break
-    most = _LONGEST_LINE + LONGEST_RESULT if calls else _LONGEST_LINE + _LONGEST_NEWEST
-    left = (
-        one._replace(text=shortened(one.text, most, 2))
-        for one in earlier
-        if _SIGN.split(one.text, 1)[0] not in found
-    )
+    left = (one for one in earlier if _SIGN.split(one.text, 1)[0] not in found)
     return (*left, *reversed(found.values()))[-_MOST_RESULTS:]
 
 

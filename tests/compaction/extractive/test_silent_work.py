@@ -121,15 +121,11 @@ def test_of_many_results_the_newest_are_quoted_each_clipped_within_itself() -> N
         for i in range(40)
         for one in made(f"c{i}", "fetch", {"url": f"hall_{i}"}, f"hall {i}: {long}")
     ]
-    *found, newest = shown(summary_of(GO, *looks, max_words=9_000))
-    assert [line.partition(" =>")[0] for line in (*found, newest)] == [
+    found = shown(summary_of(GO, *looks, max_words=9_000))
+    assert [line.partition(" =>")[0] for line in found] == [
         f"- fetch hall_{i}" for i in range(16, 40)
     ]
     assert all(" … " in line and len(line) < 640 for line in found)
-    assert " … " in newest
-    assert 1_700 < len(newest) < 1_900
-    again = later(summary_of(GO, *looks[-4:]), *made("c41", "fetch", {"url": "hall_41"}, long))
-    assert [len(line) < 800 for line in shown(again)] == [True, True, False]
 
 
 LONG_FILE = "\n".join(f"{i} pump_{i} = valve({i})" for i in range(40, 90))
@@ -663,3 +659,24 @@ def test_the_verdict_in_the_middle_of_what_a_command_printed_is_quoted() -> None
     printed = f"{noise}\nRESULT: FAIL (0 of 1 pumps)\n{noise}"
     (line,) = steps(summary_of(GO, ANNOUNCED, *ran("./bench", printed)))
     assert " … RESULT: FAIL (0 of 1 pumps) … " in line
+
+
+def test_a_commit_that_was_refused_stays_until_one_is_made() -> None:
+    refused = ran("git commit -m Mend", "lint: 1 problem\nexit code 1")
+    work = [*edited("e1", "a.py"), *ran("gh pr comment 4", "Commented", "c3")]
+    line = "- git commit -m Mend => exit code 1: lint: 1 problem; changed since: a.py"
+    assert line in steps(summary_of(GO, *refused, *work))
+    made_one = ran("git commit -m Mend", "[main 1ab23cd] Mend", "c4")
+    assert line not in steps(summary_of(GO, *refused, *work, *made_one))
+
+
+def test_a_cut_in_a_line_of_a_diff_is_marked_and_a_new_end_of_file_is_no_change() -> None:
+    word = f"a = {'1 + ' * 100}1"
+    hunks = f"@@ -1 +1 @@\n-{word}\n+{word}2\n@@ -9 +9 @@\n-end\n\\ No newline at end of file\n+end"
+    found = ran("git diff", f"diff --git a/pump.py b/pump.py\n--- a\n+++ b\n{hunks}")
+    (line,) = shown(summary_of(GO, *found, ANNOUNCED))
+    first, cut, second = line.partition(" … +a = ")
+    assert cut
+    assert " … " in first
+    assert " … " in second
+    assert "end" not in line
