@@ -680,3 +680,11 @@ def test_a_cut_in_a_line_of_a_diff_is_marked_and_a_new_end_of_file_is_no_change(
     assert " … " in first
     assert " … " in second
     assert "end" not in line
+
+
+def test_a_line_that_was_added_twice_in_a_hunk_is_quoted() -> None:
+    diff = (
+        "diff --git a/pump.yaml b/pump.yaml\n--- a\n+++ b\n@@ -1 +1,3 @@\n hall\n+- drain\n+- drain"
+    )
+    (line,) = shown(summary_of(GO, *ran("git diff", diff), ANNOUNCED))
+    assert line == "- git diff => pump.yaml: +- drain … +- drain"
