@@ -254,7 +254,10 @@ PRINTS = re.compile(
     r"(?:cat|head|tail|less|nl|bat|sed -n|cd|pwd|echo|printf|wc|sort|uniq|xargs)(?![\w-])"
 )
 _SED_LINES = re.compile(r"\b(\d+),(\d+)p\b")
-_IS_COUNT = re.compile(r"limit|count|length|num", re.IGNORECASE)
+_IS_RANGE = re.compile(r"range|lines", re.IGNORECASE)
+_IS_FIRST = re.compile(r"offset|start|first|begin|from|line_?num|^line$", re.IGNORECASE)
+_IS_LAST = re.compile(r"end|last", re.IGNORECASE)
+_IS_COUNT = re.compile(r"limit|count|length|^num", re.IGNORECASE)
 _MOST_RANGES = 6
 _MOVES = re.compile(r"\(?(?:cd|pushd)\s+(?:([\w~./@+-]*[\w~./])/?\s*$)?")
 _IS_PATH = re.compile(r"(?=.*\w)[\w~.@+-]*[/.][\w~./@+-]*")
@@ -439,15 +442,25 @@ def _lines_read(call: Call, path: str) -> str:
     if call.command is not None:
         found = (one for part in parts for one in _SED_LINES.findall(part))
         return ",".join(f"{first}-{last}" for first, last in found)
-    numbers = {key: one for key, one in call.fields.items() if type(one) is int}
-    numbers |= {
-        str(i): one for field in call.fields.values() if isinstance(field, list)
-        for i, one in enumerate(field) if type(one) is int
-    }  # fmt: skip
-    first = next((one for key, one in numbers.items() if not _IS_COUNT.search(key)), 1)
-    last = next((first + one - 1 for key, one in numbers.items() if _IS_COUNT.search(key)), 0)
-    last = last or (list(numbers.values())[1] if len(numbers) > 1 else 0)
-    return f"{first}-{last or ''}" if numbers else ""
+    first, last = _pair(call) or (_number(call, _IS_FIRST), _number(call, _IS_LAST))
+    count = _number(call, _IS_COUNT)
+    if first is None and last is None and count is None:
+        return ""
+    first = 1 if first is None else first
+    last = first + count - 1 if last is None and count is not None else last
+    return "" if first < 0 else f"{first}-{last if last is not None and last > 0 else ''}"
+
+
+def _pair(call: Call) -> tuple[int | None, int | None] | None:
+    for key, one in call.fields.items():
+        if _IS_RANGE.search(key) and isinstance(one, list) and [*map(type, one)] == [int, int]:
+            return one[0], one[1]
+    return None
+
+
+def _number(call: Call, field: re.Pattern[str]) -> int | None:
+    found = (one for key, one in call.fields.items() if type(one) is int and field.search(key))
+    return next(found, None)
 
 
 def _new_line(call: Call, path: str) -> str:

@@ -688,3 +688,22 @@ def test_a_line_that_was_added_twice_in_a_hunk_is_quoted() -> None:
     )
     (line,) = shown(summary_of(GO, *ran("git diff", diff), ANNOUNCED))
     assert line == "- git diff => pump.yaml: +- drain … +- drain"
+
+
+@pytest.mark.parametrize(
+    ("fields", "lines"),
+    [
+        ({"offset": 680, "limit": 20}, ":680-699"),
+        ({"max_depth": 2, "offset": 5}, ":5-"),
+        ({"timeout": 30}, ""),
+        ({"end_line": 9}, ":1-9"),
+        ({"start_line": 3, "end_line": 9}, ":3-9"),
+        ({"view_range": [3, 9]}, ":3-9"),
+        ({"view_range": [3, -1]}, ":3-"),
+        ({"ids": [3, 9]}, ""),
+        ({"offset": -5}, ""),
+    ],
+)
+def test_the_lines_of_a_read_are_what_its_fields_say(fields: dict[str, object], lines: str) -> None:
+    read = [call("c1", "Read", {"file_path": "a.py", **fields}), results(("c1", "x"))]
+    assert files(summary_of(GO, *read)) == [f"- a.py{lines}: read"]
