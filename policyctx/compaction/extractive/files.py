@@ -298,9 +298,9 @@ class FileState(NamedTuple):
 
     @property
     def new_line(self) -> str:
-        """The first line that its last change made."""
+        """The first line that its last change made; empty for a file that was only read."""
         if self.change is None or self.state not in {"edited", "written"}:
-            return self.line
+            return "" if self.state == "read" else self.line
         return _new_line(self.change, self.path)
 
     def at(self, commit: int) -> FileState:

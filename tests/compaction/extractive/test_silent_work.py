@@ -707,3 +707,12 @@ def test_a_line_that_was_added_twice_in_a_hunk_is_quoted() -> None:
 def test_the_lines_of_a_read_are_what_its_fields_say(fields: dict[str, object], lines: str) -> None:
     read = [call("c1", "Read", {"file_path": "a.py", **fields}), results(("c1", "x"))]
     assert files(summary_of(GO, *read)) == [f"- a.py{lines}: read"]
+
+
+def test_the_lines_of_a_read_are_no_new_line_of_a_later_edit() -> None:
+    read = [
+        call("c1", "Read", {"file_path": "a.py", "offset": 4, "limit": 6}),
+        results(("c1", "x")),
+    ]
+    change = ran("sed -i s/a/b/ a.py", "", "c2")
+    assert files(later(summary_of(GO, *read), *change)) == ["- a.py: edited"]
