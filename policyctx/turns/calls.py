@@ -360,6 +360,7 @@ class Calls:
         """Keep the decisions of a plan in the store, and move the ledger on."""
         settings = known.conversation.policy.store
         entries = known.entries(planned, changes)
+        seen = None if memory is None else memory.seen
         if planned.new and settings.keeps_state:
             try:
                 marks = known.conversation.marks.after(planned.new)
@@ -370,7 +371,7 @@ class Calls:
                 yield from Remember((*records, *beside)).ask()
             except StoreError as error:
                 if memory is not None:
-                    memory.sums = None
+                    memory.sums, memory.seen = None, seen
                 planned = _unsaved(planned, error, settings)
                 changes = known.edited(planned)
                 entries = known.entries(planned, changes)

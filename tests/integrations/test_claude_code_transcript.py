@@ -84,6 +84,15 @@ def test_a_later_event_of_a_compaction_reads_only_what_is_new(
     assert ("The staging port is 8081. [line 3]" in str(found)) is not keeps
 
 
+@pytest.mark.skipif(not IO.exists(), reason="counts what Linux counts")
+def test_what_was_found_is_kept_however_long_it_is(session: Session) -> None:
+    session.say("Never push to main.", f"The log of the pump: {'it leaks; ' * 40_000}")
+    session.call("Bash", {"command": "make"}, "x" * 2_000_000)
+    asked_of_summary(session.event("PreCompact"), POLICY)
+    start = session.event("SessionStart", source="compact")
+    assert bytes_read(lambda: reminder(start, POLICY)) < 1_000_000
+
+
 @st.composite
 def changes(draw: st.DrawFn, session: Session, uuids: list[str | None]) -> None:
     """Let a session go on in a drawn way."""

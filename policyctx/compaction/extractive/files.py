@@ -40,7 +40,8 @@ _OUTPUT_ID = re.compile(r'"(exit_code|session_id)": ?(\d+)')
 _NOTICE = re.compile(r"\s*<[\w-]*notification>.{0,2000}?<status>", re.DOTALL)
 _NOTED = re.compile(r"<(status|summary|result)>([^<]*)")
 # A command in the text of a reply, and how the message behind it begins.
-_COMMAND_IN_TEXT = re.compile(r"^```(?:bash|sh|shell)\n(.*?)\n```$", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(r"^```(?:bash|sh|shell)\n", re.MULTILINE)
+_FENCE_END = re.compile(r"\n```$", re.MULTILINE)
 RETURNED = re.compile(r"\s*<returncode>(-?\d+)</returncode>\s*(?:<\w+>\n?)?(.*)", re.DOTALL)
 _NAME_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
@@ -144,8 +145,16 @@ def command_in_text(items: Sequence[Item], position: int) -> tuple[str, str, str
     if items[position].kind != "assistant_message" or position + 1 == len(items):
         return None
     returned = RETURNED.match(items[position + 1].text)
-    commands = _COMMAND_IN_TEXT.findall(items[position].text) if returned else ()
+    commands = [*_fenced(items[position].text)] if returned else ()
     return (commands[0], returned[1], returned[2]) if returned and len(commands) == 1 else None
+
+
+def _fenced(text: str) -> Iterator[str]:
+    """Yield the commands in fences; where a fence has no end, none behind it has one."""
+    at = 0
+    while (start := _FENCE.search(text, at)) and (end := _FENCE_END.search(text, start.end())):
+        yield text[start.end() : end.start()]
+        at = end.end()
 
 
 def _printed(text: str) -> str:

@@ -180,12 +180,14 @@ def _hunks(text: str) -> Iterator[str]:
         head, *hunks = file.split("\n@@ ")
         changed = [_CHANGED.findall(hunk.partition("\n")[2]) for hunk in hunks]
         # Where only the end of the last line changed, both sides read the same.
-        changed = [
-            found for found in changed if len({line[1:] for line in found}) != 1 or len(found) == 1
-        ]
+        changed = [found for found in changed if _side("-", found) != _side("+", found)]
         if most == 1:
             changed = [sorted(found, key=lambda line: line[0] == "-") for found in changed]
         shown = (line for found in changed for line in found[:most])
         lines = " … ".join(shortened(one_line(line), _LONGEST_LINE) for line in shown)
         if lines and "\nnew file mode" not in head:
             yield f"{head.split(chr(10))[0].rpartition(' b/')[2]}: {lines}"
+
+
+def _side(sign: str, lines: Sequence[str]) -> list[str]:
+    return [line[1:] for line in lines if line[0] == sign]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from time import process_time
 from typing import Any
 
 import pytest
@@ -572,6 +573,13 @@ def test_two_commands_in_one_reply_were_not_run() -> None:
     assert steps(summary_of(GO, both, user(refused))) == []
 
 
+def test_many_fences_without_an_end_take_linear_time() -> None:
+    reply = said("```bash\n" * 20_000)
+    begin = process_time()
+    assert summary_of(GO, reply, user("<returncode>0</returncode>\nok"))
+    assert process_time() - begin < 3
+
+
 def test_the_last_run_of_a_check_stays_beside_what_the_agent_said_of_it() -> None:
     claim = said("All tests pass.")
     failed = ran("pytest -q", "1 failed\nexit code 1")
@@ -672,3 +680,11 @@ def test_a_cut_in_a_line_of_a_diff_is_marked_and_a_new_end_of_file_is_no_change(
     assert " … " in first
     assert " … " in second
     assert "end" not in line
+
+
+def test_a_line_that_was_added_twice_in_a_hunk_is_quoted() -> None:
+    diff = (
+        "diff --git a/pump.yaml b/pump.yaml\n--- a\n+++ b\n@@ -1 +1,3 @@\n hall\n+- drain\n+- drain"
+    )
+    (line,) = shown(summary_of(GO, *ran("git diff", diff), ANNOUNCED))
+    assert line == "- git diff => pump.yaml: +- drain … +- drain"
