@@ -99,10 +99,13 @@ def outcome_of(call: Call, command: str, most: int = 0) -> str:
         code += " of the last command"
     said = _without_frame(ends.split("\n"))
     if most and not (runs and not code):
-        words = shortened(" / ".join(map(one_line, said)), most, 2)
+        whole = " / ".join(map(one_line, said))
+        words = shortened(whole, most, 2)
         verdicts = [one_line(line) for line in said if _VERDICT.match(line)][-_LAST_LINES:]
-        if missing := [line for line in verdicts if line not in words]:
-            words = words.replace(" … ", f" … {' … '.join(missing)} … ", 1)
+        if missing := [shortened(line, _LONGEST_LINE) for line in verdicts if line not in words]:
+            middle = f" … {' … '.join(missing)} … "
+            half = (most - len(middle)) // 2
+            words = f"{whole[:half].rstrip()}{middle}{whole[-half:].lstrip()}"
         return ": ".join(filter(None, (code, words))) or NO_OUTPUT
     said = [one_line(line) for line in said if re.search(r"\w", line)]
     told = [line for line in said if not _EXIT_CODE.search(line) and not _FRAME.match(line)]

@@ -659,6 +659,11 @@ def test_the_verdict_in_the_middle_of_what_a_command_printed_is_quoted() -> None
     printed = f"{noise}\nRESULT: FAIL (0 of 1 pumps)\n{noise}"
     (line,) = steps(summary_of(GO, ANNOUNCED, *ran("./bench", printed)))
     assert " … RESULT: FAIL (0 of 1 pumps) … " in line
+    marked = printed.replace(": looked", ": … looked")
+    (line,) = steps(summary_of(GO, ANNOUNCED, *ran("./bench", marked)))
+    assert "hall 0: … looked at / hall 1: … looked at" in line
+    assert len(line) <= len("- ./bench => ") + 900
+    assert " … RESULT: FAIL (0 of 1 pumps) … " in line
 
 
 def test_a_commit_that_was_refused_stays_until_one_is_made() -> None:
