@@ -9,7 +9,7 @@ from posixpath import normpath
 from typing import NamedTuple
 
 from policyctx.compaction.extractive.languages import Cues
-from policyctx.compaction.extractive.texts import one_line, shortened, words_of
+from policyctx.compaction.extractive.texts import lines_in, one_line, shortened, words_of
 from policyctx.definitions.items import Item
 from policyctx.messages.reading import Reading
 from policyctx.planning.superseded import PathFields, path_in
@@ -214,7 +214,8 @@ _PROGRAMS: Mapping[str, str] = {
 _COMMITS = re.compile(r"\bgit commit\b")
 _MISSING = "No such file"
 _REFUSED = re.compile(r"no changes added|nothing added|hook id: ")
-_FIELD = re.compile(r'"(\w+)": ?"([^"]*)"')
+# The last field of a text that is cut off has no end.
+_FIELD, _MOST_OF_CHANGE = re.compile(r'"(\w+)": ?"([^"]*)(?:"|\Z)'), 50_000
 # A line that is more than a comment, a title or a bracket.
 _WORD, _LONGEST_LINE = re.compile(r"\s*[^\W\d]"), 100
 _SUFFIX = re.compile(r"\w\.\w+$")
@@ -418,14 +419,16 @@ def _lines_read(call: Call, path: str) -> str:
 
 def _new_line(call: Call, path: str) -> str:
     """Return the first line of a change that is more than a comment; empty for a command."""
-    text = call.text.replace("\\n", "\n").replace("\\t", " ").replace('\\"', "\x00")
+    start = max(0, *(call.text.find(f" File: {path}{end}") for end in ("\n", "\\n")))
+    text = call.text[start : start + _MOST_OF_CHANGE]
+    text = text.replace("\\n", "\n").replace("\\t", " ").replace('\\"', "\x00")
     patch = text.partition(f" File: {path}\n")[2].partition("\n*** ")[0]
-    old, lines = "", [line[1:] for line in patch.split("\n") if line.startswith("+")]
+    old, lines = "", (line[1:] for line in lines_in(patch) if line.startswith("+"))
     if not patch and call.command is None:
         texts = [(key, value) for key, value in _FIELD.findall(text) if value != path]
         old = "".join(value for key, value in texts if key.startswith("old"))
-        lines = [value for key, value in texts if not key.startswith("old")][-1:]
-        lines = [line for value in lines for line in value.split("\n")]
+        new = [value for key, value in texts if not key.startswith("old")][-1:]
+        lines = (line for value in new for line in lines_in(value))
     first = next((line for line in lines if line not in old and _WORD.match(line)), "")
     return shortened(one_line(first.replace("\x00", '"')), _LONGEST_LINE)
 
