@@ -58,8 +58,9 @@ levels and 64 KiB.
 
 A share such as `10%` is of what its key names. Durations are written `90s`, `5m`, `3h`, `30d`;
 sizes `512KiB`, `5GB`. `${NAME}` or `${NAME:-default}` may be the whole of a value, read from the
-environment; an empty variable counts as unset. Errors, warnings and `policyctx show` print the
-expression; the value appears where it takes effect, such as in the paths of files.
+environment and typed like a value in the file; an empty variable counts as unset. Errors, warnings
+and `policyctx show` print the expression, never the value, which appears where it takes effect,
+such as in the paths of files.
 
 In a condition a map means *all*, a list of maps means *any*.
 
@@ -129,8 +130,8 @@ The wording of `clear` has no `{{path}}`, `{{relative_path}}`, `{{store_path}}`,
 
 """
     """\
-`head` and `tail` measure the text itself, without numbers of lines and marks. The tail is taken
-from what the head leaves.
+A line ends with a newline, which a carriage return may precede. `head` and `tail` measure the text
+itself, without numbers of lines and marks. The tail is taken from what the head leaves.
 
 `{gap}` is the text of `gap` where something is left out between head and tail, or after a head
 without a tail; else it is what makes `{head}{gap}{tail}` the whole text.

@@ -857,7 +857,7 @@ def test_the_input_of_a_call_that_the_provider_runs_stays_when_its_result_leaves
 def test_reasoning_that_left_the_end_of_a_list_is_back_when_its_reply_goes_on(
     led_to: Message,
 ) -> None:
-    """Without the record of the list, it is taken for equal reasoning that was dropped before."""
+    """In a list that no turn has seen, it is taken for equal reasoning that was dropped before."""
     rules = policy(
         """
         min_chars: 0
@@ -869,9 +869,8 @@ def test_reasoning_that_left_the_end_of_a_list_is_back_when_its_reply_goes_on(
     session = Session(rules, store=store, session_id="s")
     thoughts = [reasoning(1), reasoning(2)]
     assert session.apply([GO, *thoughts, REASONING[2], GO]).messages == [GO, GO]
-    store.lines = [line for line in store.lines if '"record": "list"' not in line]
     session = Session(rules, store=store, session_id="s")
-    given = [GO, GO, *thoughts]
-    assert session.apply(given).messages == [GO, GO]
+    given = [{"role": "user", "content": "another list"}, *thoughts]
+    assert session.apply(given).messages == given[:1]
     given.append(led_to)
     assert session.apply(given).messages == given

@@ -577,6 +577,48 @@ def test_a_late_result_with_an_image_becomes_a_message_of_the_user(
     assert any(item.kind == "image" for item in items) == (step == "")
 
 
+@in_all_shapes
+def test_an_image_in_a_second_result_is_no_equal_one_that_left_the_first_after_a_restart(
+    shape: str, tmp_path: Path
+) -> None:
+    step = "{name: seen, do: drop, select: {types: [image]}}"
+    compiled = policy(
+        f"items: {{image: {{offload: true}}}}\nmin_chars: 0\nstore: {{sync: never}}\n"
+        f"steps:\n  - {step}\n"
+    )
+    live = opened(compiled, tmp_path, shape)
+    left = live.apply([*ROUNDS[shape](0)[:-1], late_picture(shape, 0)]).messages
+    found = late_picture(shape, 0)
+    if isinstance(found, types.Content):
+        found = type(found).model_validate_json(found.model_dump_json().replace("late", "more"))
+    else:
+        found = json.loads(json.dumps(found).replace("late", "more"))
+    again = [*left, reply(shape, "so"), found]
+    assert left_before_decisions(live, again, shape) == again
+
+
+@in_all_shapes
+def test_a_pair_whose_result_was_seen_first_without_its_call_stays_dropped_after_a_restart(
+    shape: str, tmp_path: Path
+) -> None:
+    """The result was cleared in a list without the call, which had been cut off."""
+    compiled = policy(
+        "items: {tool_result: {offload: true}}\nmin_chars: 0\nstore: {sync: never}\nsteps:\n"
+        "  - {name: new, on: arrival, do: clear, must_shrink: false,"
+        " select: {types: [tool_result]}}\n"
+        "  - {name: old, do: drop, when: {turns: {over: 2}}, select: {types: [tool_call],"
+        " keep_recent: 1}}\n"
+    )
+    live = opened(compiled, tmp_path, shape)
+    cleared = live.apply([ROUNDS[shape](0)[0], ROUNDS[shape](1)[-1]]).messages[-1]
+    own = [*ROUNDS[shape](0), *ROUNDS[shape](1)[:-1], cleared, *ROUNDS[shape](2)]
+    left = live.apply(list(own)).messages
+    assert not any(
+        item.tool_use_id == "c1" for item in items_of(left, Shapes(HOSTS.get(shape, ())))
+    )
+    assert left_before_decisions(live, own, shape) == left
+
+
 def call_alone(shape: str, i: int) -> Any:
     """The call of a round without the words before it."""
     asked = ROUNDS[shape](i)[-2]

@@ -361,8 +361,8 @@ def _row(call: DemoCall, labels: dict[str, str]) -> tuple[object, ...]:
     plan = call.result.plan
     made = [labels[call_id(call.number, i)] for i in range(len(call.reply.calls))]
     offloaded = [f"{labels[d.item.item_id]}: {d.reason.sentence}" for d in plan.to_save]
-    said = "\n".join(made) or "answers"
-    return call.number, said, plan.tokens_before, plan.tokens_after, "\n".join(offloaded)
+    said = tuple(made) or "answers"
+    return call.number, said, plan.tokens_before, plan.tokens_after, tuple(offloaded)
 
 
 def _report(folder: Path, calls: list[DemoCall]) -> dict[str, Any]:

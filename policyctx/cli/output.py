@@ -90,7 +90,7 @@ class Grid:
 
     Numbers are never wrapped. The columns in `whole` are wrapped only where they do not fit, and
     never in a pipe, whose lines get longer instead. The others are wrapped between words where
-    possible.
+    possible. A cell that is a tuple of texts has a line for each.
 
     It is written line by line where it fits; else the library wraps it. The library takes a
     millisecond for each row, which a store with thousands of contents has.
@@ -186,10 +186,10 @@ def print_wrapped(out: Console, text: str, indent: str = "") -> None:
     Where the console wraps no sentence, it is one line.
     """
     if out.soft_wrap:
-        out.print(text)
+        out.print(in_one_line(text))
         return
     wrapped = textwrap.wrap(
-        visible(text),
+        in_one_line(text),
         max(out.width, _FEW_COLUMNS),
         subsequent_indent=indent,
         break_long_words=False,
@@ -208,8 +208,15 @@ def shortened(text: str, most: int) -> str:
     return f"{text[: most - 1 - end]}…{text[len(text) - end :]}"
 
 
+def in_one_line(text: str) -> str:
+    """Return text for people, with an escape for each line end too: names may be a model's own."""
+    return visible(text).replace("\n", "\\n")
+
+
 def _cell(value: object) -> str:
-    return f"{value:,}" if isinstance(value, int) else visible(str(value))
+    if type(value) is tuple:
+        return "\n".join(map(in_one_line, value))
+    return f"{value:,}" if isinstance(value, int) else in_one_line(str(value))
 
 
 def json_text(value: object, *, indent: int | None = 2) -> str:

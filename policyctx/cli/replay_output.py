@@ -86,15 +86,15 @@ def print_regrets(out: Console, sessions: Sequence[SimulatedSession]) -> None:
         for regret in session.regrets:
             gone, what = regret.removal, regret.removal.tool or regret.removal.item_type
             out.print()
-            out.print(
+            said = (
                 f"{session.name}: {gone.item_id} ({what}, {gone.tokens:,} tokens) was removed"
                 f" before call {gone.call} by step {gone.step}: {gone.reason}"
             )
+            out.print(output.in_one_line(said))
             for need in regret.needs:
                 found = " | ".join(dict.fromkeys(map(_shortened, need.found)))
-                out.print(
-                    f"  call {need.call}, {need.item_id}: {need.kind}, {_lines(need)}: {found}"
-                )
+                said = f"  call {need.call}, {need.item_id}: {need.kind}, {_lines(need)}: {found}"
+                out.print(output.in_one_line(said))
 
 
 def _lines(need: Need) -> str:

@@ -145,7 +145,7 @@ def _print(out: Console, found: progress.Progressed[inventory.UsedSession]) -> N
         return
     rows = []
     for of in inventory.by_project(found.results):
-        project = output.shortened(_project(of[0].project).replace("\n", "\\n"), _PROJECT)
+        project = output.shortened(_project(of[0].project), _PROJECT)
         rows.append((of[0].agent, project, _day(of[0].last), *_cells(inventory.used(of))))
     whole = inventory.used(found.results)
     rows.append(("all", "", "", *_cells(whole)))

@@ -17,6 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from policyctx.compaction.extractive.languages import cues_of
 from policyctx.tokens.encoders import CJK
@@ -104,6 +105,7 @@ def plain(text: str) -> str:
     return " ".join(_SIZE.sub(" ", bare).split())
 
 
+@lru_cache(maxsize=32)
 def stems_of(text: str) -> frozenset[str]:
     """Return what a text is about: the beginnings of its words, and CJK characters."""
     cues = cues_of()
@@ -112,6 +114,10 @@ def stems_of(text: str) -> frozenset[str]:
         bare = idle.removed_from(bare)
     words = {_stem(word) for word in _WORD.findall(CJK.sub(" ", bare))}
     return frozenset(words.union(CJK.findall(_SIGNS.sub(" ", bare))))
+
+
+# One value is looked for in many texts.
+_wanted = lru_cache(maxsize=32)(plain)
 
 
 def _stem(word: str) -> str:
@@ -283,7 +289,7 @@ class Said:
 
     def has(self, value: str) -> bool:
         """Return whether the text has a value to the letter, in any case and without Markdown."""
-        wanted, text = plain(value), self._folded
+        wanted, text = _wanted(value), self._folded
         at = text.find(wanted)
         while at >= 0 and not (_BEGINS.match(text, at) and _ENDS.match(text, at + len(wanted))):
             at = text.find(wanted, at + 1)

@@ -143,6 +143,14 @@ class Seen(Said):
         """Return the exact values of a point that are not in it."""
         return tuple(value for value in point.values if not self._has(value))
 
+    def is_on_the_same(self, point: HistoryPoint) -> bool:
+        """Return whether it is on what a point is about: it has its words, or a value of it."""
+        if point.kind is PointKind.VALUE:
+            return len(self.lacked_values(point)) < len(point.values)
+        if point.kind is PointKind.FILE:
+            return not self.lacks(point)
+        return self.is_about(point.text, _SAME)
+
     def _names(self, path: str) -> bool:
         """Return whether it has the name of a file without its suffix, as in `a_b.h and .c`."""
         name = path.rpartition("/")[2].rpartition(".")[0]
@@ -151,16 +159,6 @@ class Seen(Said):
     def _has(self, value: str) -> bool:
         name = value.rstrip("/").rpartition("/")[2] if "/" in value else value
         return self.has(value.removeprefix("@")) or (bool(name) and self.has(name))
-
-
-def is_on_the_same(point: HistoryPoint, text: str) -> bool:
-    """Return whether a text is on what a point is about: it has its words, or a value of it."""
-    seen = Seen(text)
-    if point.kind is PointKind.VALUE:
-        return len(seen.lacked_values(point)) < len(point.values)
-    return (
-        not seen.lacks(point) if point.kind is PointKind.FILE else seen.is_about(point.text, _SAME)
-    )
 
 
 # Characters of the text for the summary's request, of the one right after a compaction, and of what

@@ -130,9 +130,11 @@ def keep_pass(session_id: str, found: str) -> None:
 def kept_pass(session_id: str) -> str:
     """Return what `keep_pass` of this version kept; empty for nothing."""
     try:
-        version, _, found = _text(_compaction_file(session_id) + _PASS).partition("\n")
+        # What was found in a long transcript may be longer than the other files.
+        content = _read(_compaction_file(session_id) + _PASS, -1).decode()
     except (OSError, ValueError):
         return ""
+    version, _, found = content.partition("\n")
     return found if version == policyctx.__version__ else ""
 
 
@@ -327,13 +329,13 @@ def _text(path: str) -> str:
     return _read(path).decode("utf-8-sig")
 
 
-def _read(path: str) -> bytes:
-    """Return the start of a regular file. Raises `OSError`; a pipe is not waited for."""
+def _read(path: str, most: int = _MOST_BYTES) -> bytes:
+    """Return the start of a regular file, all of it for -1. Raises `OSError`; waits for no pipe."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise FileNotFoundError(path)
-        return file.read(_MOST_BYTES)
+        return file.read(most)
 
 
 def _digest(text: str) -> str:

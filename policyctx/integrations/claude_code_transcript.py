@@ -29,8 +29,8 @@ _END = 400
 _LONGEST_LINE = 16 << 20
 # Bytes before the end of a pass by which a file that was rewritten is known.
 _TAIL = 4096
-# Records that a new one may follow.
-_TIPS = 100
+# Records that a new one may follow, and messages that a compaction may keep.
+_NEWEST = 100
 
 
 class Line(NamedTuple):
@@ -66,6 +66,8 @@ class Pass(NamedTuple):
     """The number of the line."""
     tips: tuple[str, ...] = ()
     """The uuids of the newest records since the user's last words, the newest first."""
+    places: tuple[tuple[str, int], ...] = ()
+    """The uuids of the newest messages, and the byte at which the line of each begins."""
     newest: str = ""
     """The user's newest message."""
     points: tuple[HistoryPoint, ...] = ()
@@ -83,12 +85,13 @@ class Pass(NamedTuple):
     @classmethod
     def from_json(cls, text: str) -> "Pass":
         """Return what `as_json` wrote. Raises `ValueError`, `TypeError`."""
-        path, inode, byte, digest, line, tips, newest, points = json.loads(text)
+        path, inode, byte, digest, line, tips, places, newest, points = json.loads(text)
         found = (
             HistoryPoint(PointKind(kind), said, at, tuple(values), tuple(forbidden), state)
             for kind, said, at, values, forbidden, state in points
         )
-        return cls(path, inode, byte, digest, line, tuple(tips), newest, tuple(found))
+        newest_at = tuple((uuid, int(begin)) for uuid, begin in places)
+        return cls(path, inode, byte, digest, line, tuple(tips), newest_at, newest, tuple(found))
 
 
 _NOTHING = Pass()
@@ -136,9 +139,18 @@ class Transcript:
         starts = [i for i, one in enumerate(self.lines) if one.is_summary and one.byte >= behind]
         if not starts:
             return None
-        kept = (line for line in self.lines[: starts[-1]] if line.uuid in self._kept)
-        new = chain(kept, self.lines[starts[-1] :])
-        return Since(starts[-1], [text for line in new for text in _texts(line.message)])
+        before = (one.message for one in self.lines[: starts[-1]] if one.uuid in self._kept)
+        new = (one.message for one in self.lines[starts[-1] :])
+        found = chain(self._known_and_kept(), before, new)
+        return Since(starts[-1], [text for message in found for text in _texts(message)])
+
+    def _known_and_kept(self) -> Iterator[Message]:
+        with Path(self.path).open("rb") as file:
+            for uuid, byte in self._known.places:
+                if uuid in self._kept:
+                    file.seek(byte)
+                    message = _message(_record(file.readline()))
+                    yield from [] if message is None else [message]
 
     def is_answered(self, behind: int) -> bool:
         """Return whether the agent has said something from a byte of the file on."""
@@ -154,7 +166,7 @@ class Transcript:
             not self._is_apart
             and not self._alive.keys().isdisjoint(self._known.tips)
             and all(author_of(one.message) for one in before)
-            and self._kept <= {one.uuid for one in self.lines}
+            and self._kept <= {*dict(self._known.places), *(one.uuid for one in self.lines)}
             and not any(_is_on_tasks(one.message) for one in behind)
         )
 
@@ -165,11 +177,16 @@ class Transcript:
         if not (alive and is_same and self._is_ended):
             return None
         last = next((one.uuid for one in reversed(self.lines) if _said(one.message)), "")
-        tips = (*islice(takewhile(lambda uuid: uuid != last, alive), _TIPS), *filter(None, [last]))
-        digest, inode = _digest(self.path, self._byte), Path(self.path).stat().st_ino
-        return Pass(
-            self.path, inode, self._byte, digest, self._line, tips, self.newest(), (*self.points,)
+        tips = (
+            *islice(takewhile(lambda uuid: uuid != last, alive), _NEWEST),
+            *filter(None, [last]),
         )
+        digest, inode = _digest(self.path, self._byte), Path(self.path).stat().st_ino
+        places = tuple((one.uuid, one.byte) for one in self.lines[-_NEWEST:] if one.uuid)
+        return Pass(
+            self.path, inode, self._byte, digest, self._line, tips, places, self.newest(),
+            (*self.points,),
+        )  # fmt: skip
 
     def _lines(self) -> Iterator[Line]:
         if not Path(self.path).is_file():  # to open a pipe would wait

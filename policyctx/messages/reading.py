@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count, takewhile
 from operator import attrgetter
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple
 
 from policyctx.definitions.items import UNKNOWN, Author, Item, Message, author_of
 from policyctx.definitions.names import RESULT_OF
@@ -244,7 +244,7 @@ class Reading:
             shape, message = self.shapes.checked(given, index)
             role, parts = shape.role(message), shape.parts(message)
             parts = parts if type(parts) is list else list(parts)
-            return shape, message, role, parts, shape.stays(message)
+            return _Read(shape, message, role, parts, shape.stays(message))
         except ShapeError as error:
             raise error.at(index) from error.__cause__
         except RecursionError as error:
@@ -278,16 +278,19 @@ class Reading:
             thinks = not shape.splits_replies and "thinking" in map(_KIND, parts)
             positions = range(first, first + len(parts))
             self._reply(index, positions, role, splits=shape.splits_replies, is_whole=thinks)
-        asks = self._add_items(parts, role, "" if type(message) is dict else author_of(message))
+        by = "" if type(message) is dict else author_of(message)
+        asks = self._add_items(index, parts, role, by)
         if role == "assistant" and parts:
             self._asked = asks
 
-    def _add_items(self, parts: Sequence[Part], role: str, by: Author | Literal[""]) -> bool:
+    def _add_items(
+        self, message: int, parts: Sequence[Part], role: str, by: Author | Literal[""]
+    ) -> bool:
         """Add the items of the newest message, and return whether one is a call.
 
         Results and the items inside them get the tool of their call.
         """
-        items, message, turn = self.items, self.message_count - 1, len(self.turn_starts)
+        items, turn = self.items, len(self.turn_starts)
         asks, result = False, -1
         for position, part in enumerate(parts, len(items)):
             path, kind, text, counted, media, tool, call_id, error, media_type, number = part[:10]
@@ -370,8 +373,19 @@ class Reading:
         return call
 
 
-# A message that was checked: its shape, its role, its parts, and whether it survives a compaction.
-_Read: TypeAlias = tuple[Shape, Message, str, Sequence[Part], bool]
+class _Read(NamedTuple):
+    """A message that was checked: what its shape says of it.
+
+    No plain tuple: Python keeps the memory of up to 2,000 of those.
+    """
+
+    shape: Shape
+    message: Message
+    role: str
+    parts: Sequence[Part]
+    stays: bool
+
+
 _KIND = attrgetter("kind")
 
 

@@ -9,7 +9,7 @@ from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple, TypeAlias
 
 from policyctx.definitions.actions import BY_STATE, Action
-from policyctx.definitions.items import Blocks, Item
+from policyctx.definitions.items import MEDIA_TYPES, Blocks, Item
 from policyctx.planning.placeholders import content_hash
 
 TYPES: dict[str, frozenset[type]] = {
@@ -282,14 +282,13 @@ class Ledger:
                 self._has_rewritten.add((kind, call))
                 self._note_rendered(entry)
                 continue
+            self.drops_alike = self.drops_alike or self._is_drop_alike(entry)
             earlier = self.entries.pop(key, None)
             self.entries[key] = entry  # the newest decision is the last
-            if entry.action.leaves_nothing and earlier and earlier.placeholder is not None:
-                self.before_drop[key] = earlier
             if entry.action.leaves_nothing:
+                if earlier is not None and earlier.placeholder is not None:
+                    self.before_drop[key] = earlier
                 self.drops.setdefault(key, len(self.drops))
-                was_left = earlier is not None and earlier.placeholder is not None
-                self.drops_alike |= call is None or entry.alike > 1 or was_left
                 if kind == "tool_call":
                     self.dropped_calls.update(filter(None, (call, entry.call_id)))
             self._lengths.add((kind, call, entry.chars))
@@ -303,6 +302,25 @@ class Ledger:
                 paths.append(entry.relative_path)
         if paths:
             self._note_names(paths)
+
+    def has_drops_alike(self, entries: Iterable[LedgerEntry]) -> bool:
+        """Return `drops_alike` as it is after these decisions."""
+        return self.drops_alike or any(map(self._is_drop_alike, entries))
+
+    def _is_drop_alike(self, entry: LedgerEntry) -> bool:
+        if not entry.action.leaves_nothing:
+            return False
+        earlier = self.entries.get(entry.key)
+        was_left = earlier is not None and earlier.placeholder is not None
+        kind, call, *_ = entry.key
+        # An image in the second result of a call may be equal to one in the first.
+        return call is None or kind in MEDIA_TYPES or entry.alike > 1 or was_left
+
+    def drops_after(self, entries: Iterable[LedgerEntry]) -> dict[ItemKey, int]:
+        """Return the `drops` that these decisions add, with their numbers."""
+        dropped = dict.fromkeys(entry.key for entry in entries if entry.action.leaves_nothing)
+        new = (key for key in dropped if key not in self.drops)
+        return {key: number for number, key in enumerate(new, len(self.drops))}
 
     def _note_rendered(self, entry: LedgerEntry) -> None:
         known = self._rendered.setdefault(entry.place, entry)

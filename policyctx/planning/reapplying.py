@@ -276,6 +276,8 @@ def taken_out(
     policy: OffloadPolicy,
     summarised: frozenset[ItemKey] = frozenset(),
     shapes: Shapes = BUILT_IN,
+    *,
+    is_unknown: bool = False,
 ) -> frozenset[ItemKey]:
     """Return the keys of the dropped items that are missing from an unknown list.
 
@@ -293,7 +295,10 @@ def taken_out(
     known = (i for i, item in enumerate(items) if ledger.may_know(item) or ledger.rendered(item))
     present = Counter(key[:3] for key in summarised)
     present.update(identities.key(i)[:3] for i in known)
-    return frozenset(e.key for e in dropped if present[e.key[:3]] < e.alike)
+    missing = {e.key for e in dropped if present[e.key[:3]] < e.alike}
+    if is_unknown and any(key.tool_use_id is None for key in missing):
+        missing.update(e.key for e in dropped if e.key.tool_use_id is None)
+    return frozenset(missing)
 
 
 def identified(

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
 from heapq import heappop, heappush
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -355,8 +354,10 @@ class Candidates:
 
     def is_small(self, position: int, fate: Decision | None) -> bool:
         """Return whether the placeholder that is left of a candidate is below the threshold."""
+        if fate is None or fate.placeholder is None:
+            return False
         threshold = self.treatment(position).threshold
-        if fate is None or fate.placeholder is None or threshold is None:
+        if threshold is None:
             return False
         return self._in.facts.length(fate.placeholder, threshold.unit) < threshold.amount
 
@@ -415,7 +416,7 @@ class Candidates:
         for inner in self._in.inside(position):
             if (part := self.ready.get(inner)) is not None:
                 self.sums.subtract(part.sizes)
-                self.ready[inner] = replace(part, sizes={})
+                self.ready[inner] = part._replace(sizes={})
         sizes = self._sizes_now(position, treatment)
         self.ready[position] = Draft(draft.wanted_path, sizes, draft.left)
         self.sums.update(sizes)

@@ -8,7 +8,7 @@ item's place.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cache
 from typing import NamedTuple
 
@@ -38,10 +38,10 @@ _ONLY_WHOLE = Reason(
     "protected", {"why": "no text may take its place, only a drop or a compaction"}
 )
 NO_FILE = File("", "")
+_NO_SIZES: Mapping[str, int] = {}  # a read-only view of it could not be pickled
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(NamedTuple):
     """An item that a step would take.
 
     `wanted_path` is the path of its file below the root, whether or not the name is free; empty
@@ -51,7 +51,7 @@ class Draft:
     """
 
     wanted_path: str
-    sizes: Mapping[str, int] = field(default_factory=dict)
+    sizes: Mapping[str, int] = _NO_SIZES
     left: Left | None = None
 
 
@@ -211,8 +211,7 @@ def expected_file(path: str, facts: Facts) -> File:
     return File(path, f"{facts.root}/{path}") if path else NO_FILE
 
 
-@dataclass(frozen=True, slots=True)
-class Exit:
+class Exit(NamedTuple):
     """How a step takes one item: its action, what it leaves, and the file of the content.
 
     `file` is the expected one if the step `saves`, else one that holds the content already, or

@@ -475,8 +475,7 @@ def resolved(source: PolicySource, *, variables: Mapping[str, str] | None = None
 def completed(read: Extended) -> Node:
     """Return a tree in which every variable was set; raises `PolicyError` as `resolved` does."""
     tree = _as_wanted(read.root)
-    problems = [*read.problems, *unset(tree)]
-    if problems:
+    if problems := [*read.problems, *unset(tree)]:
         told = {problem.place for problem in problems}
         others = [d for d in _mistakes(tree)[1] if d.place not in told]
         others = [d for d in others if not read.problems or d.code not in _MAY_BE_INHERITED]

@@ -138,8 +138,7 @@ def type_levels(policy: Policy, lineage: Sequence[str]) -> list[Level]:
 def nearest_given(given: Iterable[Level], key: str) -> tuple[Any, RulePath]:
     """Return the first value given for `key`, and its path; (None, the key) for none."""
     for path, level in given:
-        value = getattr(level, key, None)
-        if value is not None:
+        if (value := getattr(level, key, None)) is not None:
             return value, (*path, key)
     return None, (key,)
 

@@ -129,8 +129,7 @@ class Node:
         node: Node = self
         found: Path = ()
         for part in path:
-            child = node.child(part)
-            if child is not None:
+            if (child := node.child(part)) is not None:
                 node, found = child, (*found, part)
         return found, node
 

@@ -123,8 +123,7 @@ def _with_variable(schema: dict[str, Any]) -> dict[str, Any]:
     for inner in ("items", "additionalProperties"):
         if isinstance(found.get(inner), dict):
             found[inner] = _with_variable(found[inner])
-    branches = found.get("anyOf", [])
-    if branches:
+    if branches := found.get("anyOf", []):
         inner_branches = [b if _is_scalar(b) else _with_variable(b) for b in branches]
         extra = [_VARIABLE_REF] if any(map(_is_scalar, branches)) else []
         return {**found, "anyOf": [*inner_branches, *extra]}

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from policyctx.compaction.assembly import History
@@ -20,9 +20,9 @@ from policyctx.compaction.extractive.files import Call, calls_in, command_parts,
 from policyctx.compaction.extractive.languages import cues_of
 from policyctx.compaction.extractive.said import is_unreadable, quotes_in
 from policyctx.compaction.extractive.texts import one_line, shortened
-from policyctx.compaction.points import HistoryPoint, PointKind, Seen, is_on_the_same, points_of
+from policyctx.compaction.points import HistoryPoint, PointKind, Seen, points_of
 from policyctx.definitions.items import Item, Message, author_of
-from policyctx.messages.reading import Reading
+from policyctx.messages.reading import Reading, items_of
 from policyctx.policy.models.compaction import Summary
 from policyctx.replay.recording import Recording
 
@@ -172,10 +172,11 @@ class _AllMessages:
         said = [position for position in cut.before if not _is_summary(self._messages[position])]
         points = points_of(History([self._messages[position] for position in said]))
         if self._lost:
-            since = [self._messages[one] for one in said if one in {*cut.before[cut.since :]}]
+            newer = {*cut.before[cut.since :]}
+            since = [self._messages[one] for one in said if one in newer]
             again = {point.text for point in points_of(History(since))}
             points = [one for one in points if one.text in again or one.text not in self._lost]
-        after = _read(call.new)
+        after = items_of(call.new)
         text = _text(after, call.system)
         unreadable = not by and any(map(is_unreadable, after))
         if by:
@@ -217,11 +218,11 @@ class _LaterTurns:
     """What the user said and the agent called in a whole session."""
 
     def __init__(self, messages: Sequence[Message], at: Sequence[int]) -> None:
-        reading = Reading()
-        reading.extend(messages)
+        reading = Reading(messages=messages)
         summaries = frozenset(i for i, one in enumerate(messages) if _is_summary(one))
         quotes = quotes_in(History(messages), reading, summaries)
-        self._said = [one for one in quotes if one.user and not one.pasted]
+        typed = (one for one in quotes if one.user and not one.pasted)
+        self._said = [(one, Seen(one.text)) for one in typed]
         self._calls = list(calls_in(reading, summaries, cues_of()))
         self._at = at
 
@@ -232,16 +233,12 @@ class _LaterTurns:
 
         From `end` on it came after the compaction.
         """
-        about = (
-            point
-            if not lacked
-            else HistoryPoint(PointKind.VALUE, point.text, point.message, (*lacked,))
-        )
-        for one in self._said:
+        about = replace(point, kind=PointKind.VALUE, values=(*lacked,)) if lacked else point
+        for one, seen in self._said:
             # The same words before the compaction say nothing more.
             is_new = one.message >= end or one.text != point.text
             is_later = one.message > position and is_new
-            if is_later and (is_on_the_same(about, one.text) or is_on_the_same(point, one.text)):
+            if is_later and (seen.is_on_the_same(about) or seen.is_on_the_same(point)):
                 how: How = "before" if one.message < end else "said again"
                 yield Later(how, self._at[one.message], one.text)
         calls = (call for call in self._calls if call.message >= end)
@@ -276,12 +273,6 @@ def _does(call: Call, point: HistoryPoint) -> bool:
 
 def _is_summary(message: Message) -> bool:
     return author_of(message) == "summary"
-
-
-def _read(messages: Sequence[Message]) -> list[Item]:
-    reading = Reading()
-    reading.extend(messages)
-    return reading.items
 
 
 def _text(items: Iterable[Item], system: object) -> str:

@@ -61,8 +61,7 @@ def store_root(root: str | os.PathLike[str]) -> Root:
         raise StoreError(sentence, path=text)
     if isinstance(root, Path) or not is_url(text):
         return absolute_root(root)
-    problem = url_problem(text)
-    if problem:
+    if problem := url_problem(text):
         raise StoreError(f"{text.rpartition('@')[2]}: {problem}", path=text.rpartition("@")[2])
     return StoreUrl(text.rstrip("/"))
 

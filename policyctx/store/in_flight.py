@@ -56,8 +56,7 @@ class InFlight:
 
     def announce(self, batch: str, paths: Iterable[str]) -> None:
         """Replace the paths of a batch; without any it is settled."""
-        left = frozenset(paths)
-        if left:
+        if left := frozenset(paths):
             self._paths[batch] = left
         else:
             self._paths.pop(batch, None)

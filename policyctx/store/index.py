@@ -36,8 +36,7 @@ class Grouped(Generic[K, V]):
 
     def all(self, key: K) -> Sequence[V]:
         """Return every value of a key; later changes do not affect the result."""
-        several = self._all.get(key)
-        if several is not None:
+        if (several := self._all.get(key)) is not None:
             return tuple(several)
         return (self._newest[key],) if key in self._newest else ()
 
@@ -49,8 +48,7 @@ class Grouped(Generic[K, V]):
 
     def remove(self, key: K, value: V) -> None:
         """Remove a value of a key."""
-        left = self._all.get(key, [])
-        if left:
+        if left := self._all.get(key, []):
             left.remove(value)
             self._newest[key] = left[-1]
             if len(left) == 1:
@@ -123,8 +121,7 @@ class IndexEntry:
         if self.hollow is not None:
             values |= self.hollow.as_json()
         for name in ("wanted", "rest", "is_rest", "same_as", "replaces", "adopted"):
-            value = getattr(self, name)
-            if value:
+            if value := getattr(self, name):
                 values[name] = value
         if self.format != "text":
             values["format"] = self.format
@@ -299,8 +296,7 @@ class Index:
         known = self.at(entry.path)
         if known is not None and known.sha256 != entry.sha256:
             self.remove(entry.path)
-        earlier = self._entries.pop((entry.path, entry.item_id), None)
-        if earlier is not None:
+        if (earlier := self._entries.pop((entry.path, entry.item_id), None)) is not None:
             self._forget(earlier)
         if self.at(entry.path) is None:
             wanted = entry.wanted or entry.path

@@ -174,8 +174,7 @@ def _nothing_found(backend: Backend, session: str | None, others: list[str]) -> 
     if others:
         known = ", ".join(name or "one without an id" for name in others)
         return f"{root} holds no session {session!r}; there is {known}"
-    below = _stores_below(backend)
-    if below:
+    if below := _stores_below(backend):
         return f"{root} holds no store; the folders in it do: {', '.join(below)}"
     return f"{root} holds no store"
 

@@ -80,8 +80,7 @@ class Saver:
         with self._in_flight(backend, contents, recorded=recorded) as batch:
             for _ in range(_RACES):
                 now = self._clock()
-                done = self._commit(backend, contents, now, batch)
-                if done is not None:
+                if (done := self._commit(backend, contents, now, batch)) is not None:
                     return done.saved
         sentence = f"files vanish from {backend.root} as they are saved"
         raise StoreError(sentence, path=str(backend.root))

@@ -129,8 +129,7 @@ class FeatureSource:
             if rule is not None and rule is not last:
                 yield rule
                 last = rule
-            found = child.background or child.scenario
-            if found:
+            if found := child.background or child.scenario:
                 yield found
 
     def tags(self) -> Iterator[Tag]:
@@ -226,8 +225,7 @@ def misspelt_keywords(source: FeatureSource, definitions: Definitions) -> Iterat
     """Yield a problem for each line of a description that was probably meant to be more."""
     keywords = keywords_of(source.tree.language)
     for line, text, is_prose in _described(source):
-        found = _meant(text, keywords, definitions, is_prose=is_prose)
-        if found is not None:
+        if (found := _meant(text, keywords, definitions, is_prose=is_prose)) is not None:
             yield source.problem(line, *found)
 
 

@@ -116,8 +116,7 @@ def _steps(source: FeatureSource, feature: Feature, definitions: Definitions) ->
     for step, wordings in _wordings(feature):
         for wording in wordings:
             found = definitions.matching(step.type, wording)
-            problem = _wrong_with(step, wording, found, definitions)
-            if problem is not None:
+            if (problem := _wrong_with(step, wording, found, definitions)) is not None:
                 yield source.problem(step.line_number, *problem)
                 break
 

@@ -86,8 +86,7 @@ def pytest_bdd_before_step(
 
 def finish(item: pytest.Item) -> None:
     """End a scenario: raises `OutcomeError` for an error that none of its steps has expected."""
-    world = item.stash.get(WORLD, None)
-    if world is not None:
+    if (world := item.stash.get(WORLD, None)) is not None:
         world.require_no_error()
 
 
@@ -225,8 +224,7 @@ _COLOURS = {"passed": "green", "failed": "red", "error": "red"}
 
 def install(config: pytest.Config) -> None:
     """Take the place of pytest's own report, where there is one: xdist's workers have none."""
-    current = config.pluginmanager.get_plugin("terminalreporter")
-    if current is not None:
+    if (current := config.pluginmanager.get_plugin("terminalreporter")) is not None:
         config.pluginmanager.unregister(current)
         config.pluginmanager.register(ScenarioReporter(config), "terminalreporter")
 

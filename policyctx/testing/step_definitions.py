@@ -11,7 +11,7 @@ import math
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cached_property, lru_cache
@@ -112,43 +112,32 @@ LIBRARY: list[Definition] = []
 _FIXTURE = f"{StepNamePrefix.step_def.value}_policyctx"
 
 
-def given(sentence: str, *examples: str) -> Callable[[Function], Function]:
-    """Define a Given; the function's docstring is what the page says of it.
+class _Defining:
+    """Defines steps of these types; the function's docstring is what the page says of each.
 
     Without examples the sentence is one.
     """
-    return _defined(("given",), sentence, examples)
+
+    def __init__(self, *types: StepType) -> None:
+        self._types = types
+
+    def __call__(self, sentence: str, *examples: str) -> Callable[[Function], Function]:
+        shown = examples or (sentence,)
+
+        def define(function: Function) -> Function:
+            meaning = " ".join((function.__doc__ or "").split())
+            room = function.__module__.rpartition(".")[2]
+            for type_ in self._types:
+                LIBRARY.append(Definition(type_, sentence, shown, meaning, room, function))
+                step = StepFunctionContext(type_, function, StepSentence(sentence, shown))
+                _register(function, step)
+            return function
+
+        return define
 
 
-def when(sentence: str, *examples: str) -> Callable[[Function], Function]:
-    """Define a When; see `given`."""
-    return _defined(("when",), sentence, examples)
-
-
-def then(sentence: str, *examples: str) -> Callable[[Function], Function]:
-    """Define a Then; see `given`."""
-    return _defined(("then",), sentence, examples)
-
-
-def given_or_when(sentence: str, *examples: str) -> Callable[[Function], Function]:
-    """Define a step that is a Given as well as a When; see `given`."""
-    return _defined(("when", "given"), sentence, examples)
-
-
-def _defined(
-    types: Sequence[StepType], sentence: str, examples: tuple[str, ...]
-) -> Callable[[Function], Function]:
-    shown = examples or (sentence,)
-
-    def define(function: Function) -> Function:
-        meaning = " ".join((function.__doc__ or "").split())
-        room = function.__module__.rpartition(".")[2]
-        for type_ in types:
-            LIBRARY.append(Definition(type_, sentence, shown, meaning, room, function))
-            _register(function, StepFunctionContext(type_, function, StepSentence(sentence, shown)))
-        return function
-
-    return define
+given, when, then = map(_Defining, TYPES)
+given_or_when = _Defining("when", "given")
 
 
 def _register(function: Function, context: StepFunctionContext) -> None:
@@ -335,8 +324,7 @@ def visible_definitions(node: pytest.Collector) -> Definitions:
     found = []
     for name in get_fixture_names(fixturemanager=manager):
         for fixture in getfixturedefs(manager, name, node) or ():
-            context = step_function_context_registry.get(fixture.func)
-            if context is not None:
+            if (context := step_function_context_registry.get(fixture.func)) is not None:
                 depth = len(Path(fixture.baseid).parts) if fixture.baseid else 0
                 rank = (depth, not _is_shipped(context.step_func))
                 found.append(StepDefinition(context.type, context.parser, context.step_func, rank))

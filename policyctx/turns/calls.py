@@ -128,7 +128,8 @@ class Calls:
         known.read(listed(messages))
         warnings = yield from self._notices.of_root(memory.known, memory)
         planned = known.planner.plan(facts, moments=("arrival",))
-        result = yield from _carried_out(planned, known, on_invalid=self._on_invalid)
+        beside = memory.list_records_after(planned.new)
+        result = yield from self._carried_out(planned, known, None, beside)
         known.conversation.report()
         if memory.known is not None:
             memory.known.note_arrival(result.plan.new)
@@ -195,11 +196,9 @@ class Calls:
         placing = memory.placing_of(known, request)
         is_kept = is_settled and self._knowledge.keeps_state
         beside = [memory.usage_record()] if is_kept and planned.new else []
-        result = yield from _carried_out(planned, known, on_invalid=self._on_invalid, beside=beside)
+        result = yield from self._carried_out(planned, known, memory, beside)
         written = beside if result.plan.new else []
         known, result = yield from self._done(result, known, messages, memory, request)
-        placed = placing if isinstance(placing, Breakpoints) else Breakpoints()
-        result = replace(result, breakpoints=placed)
         if isinstance(placing, Placing):
             placing = memory.placing = (
                 placing if placing.known is known else Placing(known, placing)
@@ -208,6 +207,8 @@ class Calls:
             if self._knowledge.keeps_state and not memory.has_begun:
                 memory.has_begun = True
                 yield from note({"record": "sent"})
+        elif placing.why_none:
+            result = replace(result, breakpoints=placing)
         warnings = (*warnings, *self._notices.fullness(known, result.plan))
         warnings = (*warnings, *self._notices.in_vain(result.plan))
         warnings = (*warnings, *self._notices.lone_answers(known, memory))
@@ -222,9 +223,8 @@ class Calls:
         memory.send(known.conversation, facts)
         if self._knowledge.keeps_state and memory.has_decided:
             # A session that has decided nothing leaves nothing on the disk.
-            notes = [memory.usage_record()] if is_settled else []
-            if notes == written:
-                notes = []
+            usage = [memory.usage_record()] if is_settled else []
+            notes = [] if usage == written else usage
             if self._policy.asks_for_time:
                 notes.append(memory.call_record())
             notes += memory.list_records(known)
@@ -255,7 +255,7 @@ class Calls:
             self._summarizer_for(self._policy.compaction(step).summary.by), _ASKING_NOBODY
         ):
             warnings = (*warnings, "no model makes the summary, so the instructions have no effect")
-        result = yield from _carried_out(planned, known, on_invalid=self._on_invalid)
+        result = yield from self._carried_out(planned, known, memory)
         known, result = yield from self._done(result, known, entered.messages, memory, request)
         if (why := result.plan.outcomes[-1].stopped) is not None and why.code == "not_saved":
             # A turn by itself tells once that nothing can be written.
@@ -313,6 +313,72 @@ class Calls:
             yield from self._notices.find_root(() if self._knowledge.keeps_state else result.files)
         return known, replace(result, system=request.system, tools=request.tools)
 
+    def _carried_out(
+        self, planned: Plan, known: KnownList, memory: Memory | None, beside: Sequence[Record] = ()
+    ) -> Turn[Result]:
+        """Carry out a plan for the known list; return the result for the list that was read last.
+
+        With the plan's decisions, if it has any, the list that they leave is written, unless it is
+        none of those in `memory`, and the records `beside`.
+        Raises `InvalidResultError` under `on_invalid` of `raise`, and `StoreError` under
+        `on_failure: raise` of the store's settings; nothing is decided then.
+        """
+        warnings: list[str] = []
+        settings = known.conversation.policy.store
+        if planned.new:
+            planned = yield from _without_lost_sources(planned)
+        # The edits are made and checked first: a plan that fails here has written nothing.
+        try:
+            changes = known.edited(planned)
+        except InvalidResultError as error:
+            if self._on_invalid == "raise":
+                raise
+            planned, changes = planned.without_decisions(str(error)), {}
+            warnings.append(str(error))
+        if planned.new and planned.to_save:
+            try:
+                written = yield from _save(planned, known, settings)
+            except StoreError as error:
+                written = _unsaved(planned, error, settings)
+            if written.new != planned.new:
+                changes = known.edited(written)
+            planned = written
+        if known.forgets:
+            output, sources = known.applied(changes)
+            return Result(output, planned, tuple(warnings), source_ranges=sources)
+        if planned.new or planned.judged:
+            planned, changes = yield from self._adopted(planned, known, changes, memory, beside)
+        return Result(known.apply(changes), planned, tuple(warnings), source_ranges=known.sources)
+
+    def _adopted(
+        self,
+        planned: Plan,
+        known: KnownList,
+        changes: Mapping[int, Message | None],
+        memory: Memory | None,
+        beside: Sequence[Record],
+    ) -> Turn[tuple[Plan, Mapping[int, Message | None]]]:
+        """Keep the decisions of a plan in the store, and move the ledger on."""
+        settings = known.conversation.policy.store
+        entries = known.entries(planned, changes)
+        seen = None if memory is None else memory.seen
+        if planned.new and settings.keeps_state:
+            try:
+                marks = known.conversation.marks.after(planned.new)
+                records = [entry.record() for entry in entries] + [mark.record() for mark in marks]
+                if memory is not None:
+                    # Before its decisions: so a turn is recognised that was not written whole.
+                    records[:0] = memory.list_records(known, planned.new, changes, entries)
+                yield from Remember((*records, *beside)).ask()
+            except StoreError as error:
+                if memory is not None:
+                    memory.sums, memory.seen = None, seen
+                planned = _unsaved(planned, error, settings)
+                changes = known.edited(planned)
+                entries = known.entries(planned, changes)
+        known.conversation.adopt(planned.new, judged=planned.judged, entries=entries)
+        return planned, changes
+
     def _summarizer_for(self, by: str) -> Summarizer:
         return self._summarizer or self._summarizers.get(by) or summarizer_for(by)
 
@@ -351,7 +417,7 @@ class Calls:
             planned = result.plan.unsummarised(made.reason)
             result = replace(result, plan=planned, warnings=warnings, summary_usage=made.usage)
             if made.reason.code in FAILED:
-                result = yield from self._instead(known, result, replacing.step)
+                result = yield from self._instead(known, result, replacing.step, memory)
             sources = replacements.sources_of(result.source_ranges)
             return known, replace(result, source_ranges=sources)
         known.conversation.report()
@@ -375,12 +441,14 @@ class Calls:
             source_ranges=seen.sources,
         )
 
-    def _instead(self, known: KnownList, result: Result, failed: str) -> Turn[Result]:
+    def _instead(
+        self, known: KnownList, result: Result, failed: str, memory: Memory
+    ) -> Turn[Result]:
         """Carry out the steps that wait for the failure of a step that made no summary."""
         planned = known.planner.plan_instead(result.plan, failed)
         if planned is None:
             return result
-        done = yield from _carried_out(planned, known, on_invalid=self._on_invalid)
+        done = yield from self._carried_out(planned, known, memory)
         return replace(
             result,
             messages=done.messages,
@@ -420,69 +488,6 @@ def _traced(result: Result, entered: Entered) -> Result:
         return result
     ranges = joined(None if place is None else range(place, place + 1) for place in entered.places)
     return replace(result, source_ranges=through(result.source_ranges, ranges))
-
-
-def _carried_out(
-    planned: Plan,
-    known: KnownList,
-    *,
-    on_invalid: Literal["raise", "keep"],
-    beside: Sequence[Record] = (),
-) -> Turn[Result]:
-    """Carry out a plan for the known list, and return the result for the list that was read last.
-
-    The records `beside` are written with the plan's decisions, if it has any.
-    Raises `InvalidResultError` under `on_invalid` of `raise`, and `StoreError` under
-    `on_failure: raise` of the store's settings; nothing is decided then.
-    """
-    warnings: list[str] = []
-    settings = known.conversation.policy.store
-    if planned.new:
-        planned = yield from _without_lost_sources(planned)
-    # The edits are made and checked first: a plan that fails here has written nothing.
-    try:
-        changes = known.edited(planned)
-    except InvalidResultError as error:
-        if on_invalid == "raise":
-            raise
-        planned, changes = planned.without_decisions(str(error)), {}
-        warnings.append(str(error))
-    if planned.new and planned.to_save:
-        try:
-            written = yield from _save(planned, known, settings)
-        except StoreError as error:
-            written = _unsaved(planned, error, settings)
-        if written.new != planned.new:
-            changes = known.edited(written)
-        planned = written
-    if known.forgets:
-        output, sources = known.applied(changes)
-        return Result(output, planned, tuple(warnings), source_ranges=sources)
-    if planned.new or planned.judged:
-        planned, changes = yield from _adopted(planned, known, changes, settings, beside)
-    return Result(known.apply(changes), planned, tuple(warnings), source_ranges=known.sources)
-
-
-def _adopted(
-    planned: Plan,
-    known: KnownList,
-    changes: Mapping[int, Message | None],
-    settings: Store,
-    beside: Sequence[Record],
-) -> Turn[tuple[Plan, Mapping[int, Message | None]]]:
-    """Keep the decisions of a plan in the store, and move the ledger on."""
-    entries = known.entries(planned, changes)
-    if planned.new and settings.keeps_state:
-        try:
-            marks = known.conversation.marks.after(planned.new)
-            records = [entry.record() for entry in entries] + [mark.record() for mark in marks]
-            yield from Remember((*records, *beside)).ask()
-        except StoreError as error:
-            planned = _unsaved(planned, error, settings)
-            changes = known.edited(planned)
-            entries = known.entries(planned, changes)
-    known.conversation.adopt(planned.new, judged=planned.judged, entries=entries)
-    return planned, changes
 
 
 def _without_lost_sources(planned: Plan) -> Turn[Plan]:

@@ -223,8 +223,11 @@ class Knowledge:
             found = memory.seen.gone_from(messages, memory.ledger, self.shapes)
         summarised, may_follow = memory.replacements.gone_from(messages, memory.ledger)
         if found is None:
-            gone = taken_out(messages, memory.ledger, self.policy, summarised, self.shapes)
-            found = gone, bool(memory.ledger.drops)
+            is_unknown = not is_own and earlier is None and memory.seen is None
+            gone = taken_out(
+                messages, memory.ledger, self.policy, summarised, self.shapes, is_unknown=is_unknown
+            )
+            found = gone, bool(memory.ledger.drops) and not (is_unknown and gone)
         gone, is_guess = found
         known = self.new_list(memory, gone | summarised, is_guess=is_guess or may_follow)
         if earlier is not None:

@@ -10,7 +10,7 @@ import hashlib
 import json
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, NamedTuple, TypeVar
@@ -24,6 +24,7 @@ from policyctx.messages.shapes.shape import call_keys
 from policyctx.patterns import Original
 from policyctx.planning.anchors import Breakpoints
 from policyctx.planning.conversation import Arrived, Conversation
+from policyctx.planning.decisions import Decision
 from policyctx.planning.facts import Added, Attempt, Facts
 from policyctx.planning.ledger import (
     MARK,
@@ -43,7 +44,7 @@ from policyctx.turns.money import Meter, Spent
 from policyctx.turns.replacement import Replacement
 from policyctx.turns.replacements import Replacements
 from policyctx.turns.request import Request
-from policyctx.turns.seen import SeenList, Sums
+from policyctx.turns.seen import NO_CHANGES, SeenList, Sums, last_seen
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,7 +275,7 @@ class Memory:
     has_begun: bool = False
     """Whether the store has records: a model was sent what precedes the newest reply of a list."""
     seen: SeenList | None = None
-    """The list of the last turn of the earlier session, from its record."""
+    """What was recorded last of a list, also by the earlier session."""
     sums: Sums | None = None
     """What records the known list."""
     placing: Placing | None = None
@@ -321,7 +322,7 @@ class Memory:
             correction=correction_of(learnt[-1]) if learnt else Correction(),
             write_ttl=learnt[-1].get("write_ttl") if learnt else None,
             tallied=tallied_of(learnt[-1]["totals"]) if with_totals else Tallied(),
-            seen=SeenList.of(of_kind["list"][-1]) if of_kind["list"] else None,
+            seen=last_seen(readable, ledger),
             unreadable=tuple((skipped - Counter(settled)).elements()),
         )
 
@@ -344,12 +345,32 @@ class Memory:
         self.lists = (came,) if output is given else (came, went)
         known.output = None if output is given else output
 
-    def list_records(self, known: KnownList) -> Iterator[dict[str, Any]]:
-        """Yield the record of the list, if it would tell equal items apart and is a new one."""
-        if self.ledger.drops_alike:
-            if self.sums is None or self.sums.known is not known:
-                self.sums = Sums(known, self.sums)
-            yield from self.sums.record()
+    def list_records(
+        self,
+        known: KnownList,
+        decisions: Sequence[Decision] = (),
+        changes: Mapping[int, Message | None] = NO_CHANGES,
+        entries: Sequence[LedgerEntry] = (),
+    ) -> list[dict[str, Any]]:
+        """Return the record of the list, if it would tell equal items apart and is a new one.
+
+        It is the list that decisions will leave, see `Sums.seen`.
+        """
+        if not self.ledger.has_drops_alike(entries):
+            return []
+        if self.sums is None or self.sums.known is not known:
+            self.sums = Sums(known, self.sums)
+        seen = self.sums.seen(decisions, changes, entries)
+        self.seen = seen or self.seen
+        return [seen.record()] if seen else []
+
+    def list_records_after(self, decisions: Sequence[Decision]) -> list[dict[str, Any]]:
+        """Return the last record of the list for the drops after decisions on what arrives."""
+        new = sum(decision.action.leaves_nothing for decision in decisions)
+        if self.seen is None or not new:
+            return []
+        self.seen = self.seen._replace(drops=len(self.ledger.drops) + new)
+        return [self.seen.record()]
 
     def call_of(self, message: Message, shapes: Shapes) -> Message | None:
         """Return the message with the call that a result answers, None if it is not known."""
@@ -438,24 +459,24 @@ def _parted(values: Iterable[T], condition: Callable[[T], bool]) -> tuple[list[T
     return met, others
 
 
-def _half_pairs(entries: list[LedgerEntry]) -> set[str | None]:
+def _half_pairs(entries: list[LedgerEntry]) -> set[str]:
     """Return the tool-use ids whose call or result was dropped while the other half was lost.
 
     A call may be dropped with several results, one in each form of the list, so only an id with
-    no drop of the other half counts. A result without a call has no tool, and no other half.
+    no drop of the other half counts. A result that was first seen without its call has no tool, and
+    need not have another half.
     """
     if not any(entry.action.leaves_nothing for entry in entries):
         return set()
     newest = {entry.key: entry for entry in entries if entry.rewritten is None}
-    dropped = [e for e in newest.values() if e.action.leaves_nothing and e.tool]
-    calls, answers = (
-        {e.call_id or e.key.tool_use_id for e in dropped if e.key.kind == kind} - {None}
-        for kind in _PAIR
-    )
-    return calls ^ answers
+    dropped = [e for e in newest.values() if e.action.leaves_nothing]
+    ids = [(e.key.kind, e.call_id or e.key.tool_use_id, e.tool) for e in dropped]
+    calls, answers = ({call for kind, call, _ in ids if kind == half and call} for half in _PAIR)
+    paired = {call for kind, call, tool in ids if kind == _PAIR[1] and call and tool}
+    return (calls - answers) | (paired - calls)
 
 
-def _is_half_pair(entry: LedgerEntry, halves: set[str | None]) -> bool:
+def _is_half_pair(entry: LedgerEntry, halves: set[str]) -> bool:
     is_dropped = entry.action.leaves_nothing and entry.key.kind in _PAIR
     return is_dropped and (entry.call_id or entry.key.tool_use_id) in halves
 

@@ -10,20 +10,24 @@ equal items after a restart are the ones that they were before.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from policyctx.definitions.items import Item, Message
 from policyctx.errors import MessagesError
 from policyctx.messages.reading import Reading
 from policyctx.messages.shapes.built_in import Shapes
-from policyctx.planning.ledger import ItemKey, Ledger
+from policyctx.planning.decisions import Decision
+from policyctx.planning.ledger import ItemKey, Ledger, LedgerEntry
 from policyctx.planning.placeholders import content_hash
 from policyctx.turns.known_list import KnownList
 
 _DIGITS = 32
 """Hexadecimal digits of a sum."""
+NO_CHANGES: Mapping[int, Message | None] = MappingProxyType({})
 
 
 class _Numbers:
@@ -98,8 +102,6 @@ class SeenList(NamedTuple):
         self, messages: Sequence[Message], ledger: Ledger, shapes: Shapes
     ) -> tuple[frozenset[ItemKey], bool] | None:
         """Return what `KnownList.gone_from` returned for this list in the earlier session."""
-        if self.drops != len(ledger.drops):
-            return None
         try:
             reading = Reading(shapes, messages)
         except MessagesError:  # raised again, with its place in the whole list, when it is read
@@ -121,6 +123,23 @@ class SeenList(NamedTuple):
         return frozenset(_of_runs(form.gone, drops)), self.is_guess
 
 
+def last_seen(records: Sequence[Mapping[str, Any]], ledger: Ledger) -> SeenList | None:
+    """Return what these records tell of the list seen last, None if it is not certain.
+
+    A turn writes its list before its decisions. If some of the decisions are missing, the turn was
+    not written whole and has returned nothing: the list before it counts. If there are more drops,
+    another session has made them.
+    """
+    lists = (i for i in range(len(records) - 1, -1, -1) if records[i].get("record") == "list")
+    if (at := next(lists, None)) is None:
+        return None
+    seen, drops = SeenList.of(records[at]), ledger.drops.keys()
+    if seen is not None and seen.drops > len(drops) and (before := next(lists, None)) is not None:
+        entries = filter(None, map(LedgerEntry.of, records[:at]))
+        seen, drops = SeenList.of(records[before]), Ledger(entries).drops.keys()
+    return seen if seen is not None and seen.drops == len(drops) else None
+
+
 class Sums:
     """The sums of a list that grows, each message added when they are asked for first.
 
@@ -131,63 +150,82 @@ class Sums:
         self.known, self._before = known, before
         self._contents: list[int] = []
         """Of each message as it is left, 0 for one that was removed."""
-        self._given, self._left = 0, 0
+        self._given, self._left, self._there = 0, 0, 0
         drops, gone = known.conversation.ledger.drops, known.conversation.gone_before
         self._lacked = _Numbers(sorted(drops[key] for key in gone if key in drops))
         self._gone = _Numbers()
         self._gone.bounds = [*self._lacked.bounds]
         self._changes = -1
 
-    def record(self) -> Iterator[dict[str, Any]]:
-        """Yield the record of the list, if its fates have changed since the last record."""
+    def seen(
+        self,
+        decisions: Sequence[Decision] = (),
+        changes: Mapping[int, Message | None] = NO_CHANGES,
+        entries: Iterable[LedgerEntry] = (),
+    ) -> SeenList | None:
+        """Return what is recorded of the list, None if its fates are those of the last record.
+
+        It is the list that decisions will leave, with these `changes` of its messages and these
+        `entries` in the ledger, so that all is written together.
+        """
         conversation = self.known.conversation
-        if self._changes == len(conversation.history):
-            return
-        shapes, changed = conversation.reading.shapes, conversation.history[max(0, self._changes) :]
-        self._changes = len(conversation.history)
+        history, drops = conversation.history, conversation.ledger.drops
+        if self._changes == len(history) + len(decisions):
+            return None
+        changed = {position for position, _ in history[max(0, self._changes) :]}
+        changed.update(decision.position for decision in decisions)
+        self._changes = len(history) + len(decisions)
+        fates = ChainMap({one.position: one for one in decisions}, conversation.fates)
+        numbers = ChainMap(conversation.ledger.drops_after(entries), drops)
+        self._read()
+        for message in {conversation.items[position].message for position in changed}:
+            left = changes.get(message, self.known.left[message])
+            shapes = conversation.reading.shapes
+            content = 0 if left is None else content_of(Reading(shapes, [left]), 0)
+            self._left += content - self._contents[message]
+            self._there += (content > 0) - (self._contents[message] > 0)
+            self._contents[message] = content
+
+        def dropped(positions: Iterable[int]) -> Iterator[int]:
+            """Yield the numbers of the items at these positions that were dropped."""
+            for i in positions:
+                if i in fates and fates[i].action.leaves_nothing:
+                    number = numbers.get(conversation.identities.key(i))
+                    if number is not None:
+                        yield number
+
+        for number in dropped(changed):
+            self._gone.add(number)
+        return SeenList(
+            Beginning(len(self._contents), _hex(self._given), (*self._lacked.bounds,)),
+            Beginning(self._there, _hex(self._left), (*self._gone.bounds,)),
+            len(drops) + len(numbers.maps[0]),
+            (*_Numbers(sorted(dropped(self._ended()))).bounds,),
+            self.known.is_guess,
+        )
+
+    def _read(self) -> None:
+        """Add the messages that are new."""
         before, self._before = self._before, None
         known = {} if before is None else before.by_object()
-        for message in range(len(self._contents), conversation.reading.message_count):
+        reading = self.known.conversation.reading
+        for message in range(len(self._contents), reading.message_count):
             content = known.get(id(self.known.given[message]))
             if content is None:
-                content = content_of(conversation.reading, message)
+                content = content_of(reading, message)
             self._contents.append(content)
             self._given += _placed(content, message)
             self._left += content
-        for message in {conversation.items[position].message for position, _ in changed}:
-            left = self.known.left[message]
-            content = 0 if left is None else content_of(Reading(shapes, [left]), 0)
-            self._left += content - self._contents[message]
-            self._contents[message] = content
-        for number in self._numbers(position for position, _ in changed):
-            self._gone.add(number)
-        count = len(self._contents)
-        yield SeenList(
-            Beginning(count, _hex(self._given), (*self._lacked.bounds,)),
-            Beginning(count - len(conversation.removed), _hex(self._left), (*self._gone.bounds,)),
-            len(conversation.ledger.drops),
-            (*_Numbers(sorted(self._numbers(self._ended()))).bounds,),
-            self.known.is_guess,
-        ).record()
+            self._there += 1
 
     def by_object(self) -> dict[int, int]:
         """Return the content of each message as it is left, by the identity of its object."""
         return {id(one): of for one, of in zip(self.known.left, self._contents, strict=False)}
 
-    def _numbers(self, positions: Iterable[int]) -> Iterator[int]:
-        """Yield the numbers of the items at these positions that were dropped."""
-        conversation = self.known.conversation
-        for i in positions:
-            fate = conversation.fates.get(i)
-            if fate is not None and fate.action.leaves_nothing:
-                number = conversation.ledger.drops.get(conversation.identities.key(i))
-                if number is not None:
-                    yield number
-
     def _ended(self) -> Iterator[int]:
         """Yield the items of the messages that were removed behind all that is left."""
         for message in range(len(self._contents) - 1, -1, -1):
-            if message not in self.known.conversation.removed:
+            if self._contents[message]:
                 return
             yield from self.known.conversation.items_of(message)
 

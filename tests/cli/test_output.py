@@ -15,7 +15,15 @@ from rich.cells import cell_len
 from rich.console import Console, RenderableType
 from rich.text import Text
 
-from policyctx.cli.output import Format, Grid, console, json_text, shortened, shown
+from policyctx.cli.output import (
+    Format,
+    Grid,
+    console,
+    json_text,
+    print_wrapped,
+    shortened,
+    shown,
+)
 from policyctx.errors import Diagnostic, Location, visible
 from tests.cli.running import policyctx
 from tests.counting import functions_called
@@ -257,6 +265,21 @@ def test_a_table_that_fits_is_written_as_the_library_lays_it_out(
     made = Grid(["name", "size", "text"], rows, numeric={"size"}, has_head=has_head)
     assert shown_lines(made) == shown_lines(made.wrapped({"size"}, None))
     assert made.width == max(map(cell_len, shown_lines(made, stripped=False)))
+
+
+@pytest.mark.parametrize("columns", ["", "40"])
+def test_a_line_end_in_a_name_begins_no_line(
+    columns: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The id or the name of a call may be a model's own. Before, it looked like another row."""
+    monkeypatch.setenv("COLUMNS", columns)
+    console().print(Grid(["item", "tokens"], [("a\nforged", 1)]))
+    print_wrapped(console(), "item a\nforged")
+    assert capsys.readouterr().out.splitlines() == [
+        "item       tokens",
+        r"a\nforged  1",
+        r"item a\nforged",
+    ]
 
 
 def shown_lines(one: RenderableType, *, stripped: bool = True) -> list[str]:

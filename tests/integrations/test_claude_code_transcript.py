@@ -63,8 +63,9 @@ def bytes_read(action: Callable[[], object]) -> int:
 
 
 @pytest.mark.skipif(not IO.exists(), reason="counts what Linux counts")
+@pytest.mark.parametrize("keeps", [False, True])
 def test_a_later_event_of_a_compaction_reads_only_what_is_new(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, keeps: bool
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     counter_for(OffloadPolicy.load(POLICY).model.tokenizer).count("reads its own file once")
@@ -72,14 +73,24 @@ def test_a_later_event_of_a_compaction_reads_only_what_is_new(
     session.say("Never push to main.", "The staging port is 8081.", "Go on.")
     for _ in range(20):
         session.call("Bash", {"command": "make"}, "x" * 100_000)
+    kept = [session.add("assistant", [{"type": "text", "text": "Port 8081."}])] if keeps else []
     start = session.event("SessionStart", source="compact")
     assert bytes_read(lambda: asked_of_summary(session.event("PreCompact"), POLICY)) > 2_000_000
     assert bytes_read(lambda: reminder(start, POLICY)) < 100_000
-    session.summarise("The parser was begun.")
+    session.summarise("The parser was begun.", kept=kept)
     found: list[str | None] = []
     tool = session.event("PostToolUse")
     assert bytes_read(lambda: found.append(missing(tool, POLICY, 1))) < 100_000
-    assert "The staging port is 8081. [line 3]" in str(found)
+    assert ("The staging port is 8081. [line 3]" in str(found)) is not keeps
+
+
+@pytest.mark.skipif(not IO.exists(), reason="counts what Linux counts")
+def test_what_was_found_is_kept_however_long_it_is(session: Session) -> None:
+    session.say("Never push to main.", f"The log of the pump: {'it leaks; ' * 40_000}")
+    session.call("Bash", {"command": "make"}, "x" * 2_000_000)
+    asked_of_summary(session.event("PreCompact"), POLICY)
+    start = session.event("SessionStart", source="compact")
+    assert bytes_read(lambda: reminder(start, POLICY)) < 1_000_000
 
 
 @st.composite

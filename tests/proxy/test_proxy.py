@@ -598,6 +598,26 @@ def test_a_request_without_an_answer_has_five_seconds_when_the_proxy_is_stopped(
         assert running.stop(9.5) == 0  # twice five seconds would be more
 
 
+def test_a_request_that_is_answered_in_that_time_has_its_answer(
+    api: Upstream, tmp_path: Path
+) -> None:
+    arrived = Event()
+
+    async def slow(_: web.Request) -> web.StreamResponse:
+        arrived.set()
+        await asyncio.sleep(1.5)
+        return web.json_response({"late": True})
+
+    api.answer = slow
+    with proxy(tmp_path, api.url) as running, socket.socket() as client:
+        client.settimeout(20)
+        client.connect(("127.0.0.1", int(running.url.rpartition(":")[2])))
+        client.sendall(b"GET /v1/models HTTP/1.1\r\nhost: x\r\n\r\n")
+        assert arrived.wait(20)
+        assert running.stop() == 0
+        assert client.makefile("rb").read().endswith(b'{"late": true}')
+
+
 def test_a_dry_run_changes_nothing(api: Upstream, tmp_path: Path) -> None:
     api.seen.clear()
     api.answer = None

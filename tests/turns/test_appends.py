@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from policyctx import ContextFileSystem, Session
-from tests.conversations import session_of
+from tests.conversations import session_of, user
 from tests.policies import policy
 
 TEXT = """\
@@ -63,3 +63,14 @@ def test_a_turn_without_a_decision_appends_once(tmp_path: Path) -> None:
     store.appended.clear()
     session.apply([*session_of(*RESULTS[:3], "short"), {"role": "user", "content": "Go on."}])
     assert store.appended == [["usage", "call"]]
+
+
+def test_a_turn_that_drops_words_is_one_append_with_the_list_that_it_leaves(tmp_path: Path) -> None:
+    store = WatchedStore(tmp_path)
+    drop = "{name: s, do: drop, select: {types: [user_message], keep_recent: 1}}"
+    session = Session(policy(f"store: {{sync: never}}\nsteps: [{drop}]"), store=store)
+    own = []
+    for i in range(3):
+        own.append(user(f"question {i}"))
+        session.apply(list(own))
+    assert store.appended == [["list", "decision", "usage"]] * 2

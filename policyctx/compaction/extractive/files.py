@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from posixpath import normpath
 from typing import NamedTuple
 
@@ -39,6 +40,10 @@ _OUTPUT_ID = re.compile(r'"(exit_code|session_id)": ?(\d+)')
 # How a client tells that a call in the background has ended, and the words for it.
 _NOTICE = re.compile(r"\s*<[\w-]*notification>.{0,2000}?<status>", re.DOTALL)
 _NOTED = re.compile(r"<(status|summary|result)>([^<]*)")
+# A command in the text of a reply, and how the message behind it begins.
+_FENCE = re.compile(r"^```(?:bash|sh|shell)\n", re.MULTILINE)
+_FENCE_END = re.compile(r"\n```$", re.MULTILINE)
+RETURNED = re.compile(r"\s*<returncode>(-?\d+)</returncode>\s*(?:<\w+>\n?)?(.*)", re.DOTALL)
 _NAME_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 # The lines of a here document, and text in quotes, which are not commands.
@@ -116,6 +121,11 @@ def calls_in(reading: Reading, skipped: frozenset[int], cues: Cues) -> Iterator[
             found = noted.pop("result", "")
             ended = "\n".join(filter(None, (": ".join(noted.values()), found)))
             yield Call("", item.message, item, {}, ended, failed=bool(_EXIT.search(ended)))
+        if in_text := command_in_text(items, position):
+            command, code, printed = in_text
+            fails = code != "0" or bool(REPORTED.search(printed[-4 * _LOOKED_AT :]))
+            ended = f"{printed}\nexit code {code}"
+            yield Call("bash", item.message, item, {"command": command}, ended, fails)
         if item.kind != "tool_call":
             continue
         result = items[partners[position]] if position in partners else None
@@ -128,12 +138,32 @@ def calls_in(reading: Reading, skipped: frozenset[int], cues: Cues) -> Iterator[
         yield call
 
 
+def command_in_text(items: Sequence[Item], position: int) -> tuple[str, str, str] | None:
+    """Return the command of a reply in whose text it is, with the exit code and what it printed.
+
+    The message behind the reply has the result, in elements of a program.
+    """
+    if items[position].kind != "assistant_message" or position + 1 == len(items):
+        return None
+    returned = RETURNED.match(items[position + 1].text)
+    commands = [*_fenced(items[position].text)] if returned else ()
+    return (commands[0], returned[1], returned[2]) if returned and len(commands) == 1 else None
+
+
+def _fenced(text: str) -> Iterator[str]:
+    """Yield the commands in fences; where a fence has no end, none behind it has one."""
+    at = 0
+    while (start := _FENCE.search(text, at)) and (end := _FENCE_END.search(text, start.end())):
+        yield text[start.end() : end.start()]
+        at = end.end()
+
+
 def _printed(text: str) -> str:
     """Return a result; of one with objects that hold an output, the outputs and the codes."""
-    outputs = _OUTPUT.findall(text)
-    if not outputs:
+    outputs, found = _OUTPUT.findall(text), _OUTPUT_ID.findall(text)
+    if not (outputs and found):
         return text
-    ids = (f"{name.replace('_', ' ')} {value}" for name, value in _OUTPUT_ID.findall(text))
+    ids = (f"{name.replace('_', ' ')} {value}" for name, value in found)
     return "\n".join([*(json.loads(one, strict=False) for one in outputs), *ids])
 
 
@@ -157,7 +187,7 @@ def parts_in(command: str) -> Iterator[tuple[str, str, str]]:
     Each has what is before it, its text without quoted texts, and as it was given, except for the
     text of here documents.
     """
-    given = _HERE_DOCUMENT.sub(r"<<\2 …\3", command)
+    given = _HERE_DOCUMENT.sub(r"<<\2 …\3", command).replace("\\\n", " ")
     # A mask is as long as what it hides.
     plain = _QUOTED.sub(lambda found: "''".ljust(len(found[0])), given)
     at, separator = 0, ""
@@ -218,6 +248,7 @@ _REFUSED = re.compile(r"no changes added|nothing added|hook id: ")
 _FIELD, _MOST_OF_CHANGE = re.compile(r'"(\w+)": ?"([^"]*)(?:"|\Z)'), 50_000
 # A line that is more than a comment, a title or a bracket.
 _WORD, _LONGEST_LINE = re.compile(r"\s*[^\W\d]"), 100
+_IMPORTS = re.compile(r"\s*(?:import|from|use|using|package|#include|require)\b")
 _SUFFIX = re.compile(r"\w\.\w+$")
 # Programs that show a file or what another one found, and how they and the fields of a tool name
 # the lines of a file.
@@ -273,7 +304,8 @@ class FileState(NamedTuple):
 
     def at(self, commit: int) -> FileState:
         """Return the file as it is behind a commit at the position of a message."""
-        return self if self.message >= commit else self._replace(is_committed=True)
+        is_in = self.message < commit and self.state not in {"read", "named"}
+        return self._replace(is_committed=True) if is_in else self
 
     def then(self, after: FileState) -> FileState:
         """Return the file after it was used again."""
@@ -286,6 +318,9 @@ class FileState(NamedTuple):
         if after.state in {"read", "named"} and not is_gone:
             return self
         stays = self.state == "written" and after.state == "edited"
+        if after.state == "edited" and after.change and after.change.command is not None:
+            # What a command made new is not known.
+            after = after._replace(change=self.change, line=self.new_line)
         return after._replace(path=self.path, state=self.state if stays else after.state)
 
 
@@ -419,17 +454,26 @@ def _lines_read(call: Call, path: str) -> str:
 
 def _new_line(call: Call, path: str) -> str:
     """Return the first line of a change that is more than a comment; empty for a command."""
-    start = max(0, *(call.text.find(f" File: {path}{end}") for end in ("\n", "\\n")))
-    text = call.text[start : start + _MOST_OF_CHANGE]
-    text = text.replace("\\n", "\n").replace("\\t", " ").replace('\\"', "\x00")
+    ends = ("\n", "\\n", "\\r\\n")
+    start = max(0, *(call.text.find(f" File: {path}{end}") for end in ends))
+    text = (
+        call.text[start : start + _MOST_OF_CHANGE]
+        .replace("\\r\\n", "\n")
+        .replace("\\n", "\n")
+        .replace("\\t", " ")
+        .replace('\\"', "\x00")
+    )
     patch = text.partition(f" File: {path}\n")[2].partition("\n*** ")[0]
     old, lines = "", (line[1:] for line in lines_in(patch) if line.startswith("+"))
     if not patch and call.command is None:
         texts = [(key, value) for key, value in _FIELD.findall(text) if value != path]
         old = "".join(value for key, value in texts if key.startswith("old"))
-        new = [value for key, value in texts if not key.startswith("old")][-1:]
-        lines = (line for value in new for line in lines_in(value))
-    first = next((line for line in lines if line not in old and _WORD.match(line)), "")
+        given = [value for key, value in texts if not key.startswith("old")][-1:]
+        lines = (line for value in given for line in lines_in(value))
+    new = (line for line in lines if line not in old and _WORD.match(line))
+    opening = next(new, "")
+    told = (line for line in chain((opening,), new) if not _IMPORTS.match(line))
+    first = next(told, opening)
     return shortened(one_line(first.replace("\x00", '"')), _LONGEST_LINE)
 
 

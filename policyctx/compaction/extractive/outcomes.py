@@ -35,9 +35,9 @@ _SEARCHES = re.compile(
     r"(?:\S*[_-])?(?:rg|grep|glob|find|fd|ls|tree|git (?:grep|ls-files))(?![\w-])"
 )
 _FOUND = re.compile(r"\s*(?:Found \d+ files?)?\s*$")
-# The first line of a hunk that is new, and the first that is gone.
+# The changed lines of a diff, and how many are quoted of all hunks.
 _DIFF, _MOST_OF_DIFF = re.compile(r"^diff --git ", re.MULTILINE), 50_000
-_ADDED, _REMOVED = (re.compile(rf"(?<=\n){sign}.*\w.*") for sign in ("\\+", "-"))
+_CHANGED, _MOST_CHANGED = re.compile(r"^[+-].*\w.*", re.MULTILINE), 12
 # What a client says before the beginning of a result that it saved to a file.
 _PREVIEW = re.compile(r"\n\s*Preview \(first ")
 
@@ -55,6 +55,8 @@ _COUNTS = re.compile(
     r"|suggestions?|warnings?|issues?|problems?)\b"
     r"|^ok\b|[Aa]ll checks|BUILD SUCCESS|[Ss]uccessful"
 )
+# A line that says how all of it ended.
+_VERDICT = re.compile(r"\W*(?:RESULT|VERDICT|FAIL(?:ED|URE)?|PASS(?:ED)?|Tests?)\b:? .{1,160}$")
 # What only surrounds what was printed.
 _TAGS = re.compile(r"^</?[\w-]+>|</?[\w-]+>$", re.MULTILINE)
 _FRAME = re.compile(
@@ -99,6 +101,9 @@ def outcome_of(call: Call, command: str, most: int = 0) -> str:
     said = _without_frame(ends.split("\n"))
     if most and not (runs and not code):
         words = shortened(" / ".join(map(one_line, said)), most, 2)
+        verdicts = [one_line(line) for line in said if _VERDICT.match(line)][-_LAST_LINES:]
+        if missing := [line for line in verdicts if line not in words]:
+            words = words.replace(" … ", f" … {' … '.join(missing)} … ", 1)
         return ": ".join(filter(None, (code, words))) or NO_OUTPUT
     said = [one_line(line) for line in said if re.search(r"\w", line)]
     told = [line for line in said if not _EXIT_CODE.search(line) and not _FRAME.match(line)]
@@ -110,10 +115,17 @@ def outcome_of(call: Call, command: str, most: int = 0) -> str:
     elif call.failed:
         errors = [line for line in told if _ERROR.match(line)][:_MOST_ERRORS]
         shown = [*errors, *shown[-1:], *told[-_LAST_LINES:]]
-    elif not shown and (len(told) <= _LAST_LINES or len(parts) == 1):
+    elif not shown and (len(told) <= _LAST_LINES or _is_of_last(parts)):
         shown = told[-_LAST_LINES:]
     words = shortened(marked(shown, said) or " / ".join(shown), LONGEST_WORDS)
     return ": ".join(filter(None, (code, words))) or (UNQUOTED if told else NO_OUTPUT)
+
+
+def _is_of_last(parts: Sequence[str]) -> bool:
+    """Whether the end of what a chain printed is of its last command, which does not only show."""
+    shows = _SEARCHES.match(parts[-1].lstrip("&")) or PRINTS.match(parts[-1].lstrip("&"))
+    is_chain = all(one.startswith("&&") for one in parts[1:])
+    return len(parts) == 1 or (is_chain and not shows)
 
 
 def _without_frame(lines: Sequence[str]) -> list[str]:
@@ -136,8 +148,8 @@ def names_only(call: Call, paths: Container[str]) -> bool:
     return next(told, None) in paths and all(line in paths for line in told)
 
 
-def shown_of(call: Call, command: str, most: int, *, is_file: bool) -> str:
-    """Return a result in `most` characters, of a diff its hunks.
+def shown_of(call: Call, command: str, *, is_file: bool) -> str:
+    """Return a result, of a diff its hunks.
 
     Of a long file, and of a long list of what was found in files, nothing is quoted.
     """
@@ -148,22 +160,35 @@ def shown_of(call: Call, command: str, most: int, *, is_file: bool) -> str:
     if diff := _DIFF.search(start):
         before = map(one_line, _without_frame(start[: diff.start()].split("\n")))
         hunks = _hunks(text[diff.start() : diff.start() + _MOST_OF_DIFF])
-        return shortened(" / ".join(filter(None, (*before, *hunks))), most, 2)
+        return shortened(" / ".join(filter(None, (*before, *hunks))), LONGEST_RESULT, 2)
     is_long = len(text) > LONGEST_RESULT and not call.failed
     if is_long and is_file and not call.command:
         return UNQUOTED
     parts = command_parts(call.command or "")
     is_search = any(map(_SEARCHES.match, parts or [call.tool.lower()]))
     is_search = is_search and all(_SEARCHES.match(one) or PRINTS.match(one) for one in parts)
-    said = "" if is_long and is_search else outcome_of(call, command, most)
+    said = "" if is_long and is_search else outcome_of(call, command, LONGEST_RESULT)
     return said.removeprefix("exit code 0: ")
 
 
 def _hunks(text: str) -> Iterator[str]:
-    """Yield the files of a diff, except new ones, with the first changed line of each hunk."""
+    """Yield the files of a diff, except new ones, with the first changed lines of each hunk.
+
+    Of many hunks that is one line each, a new one if there is any.
+    """
+    most = _MOST_CHANGED // max(1, text.count("\n@@ ")) or 1
     for file in text.split("diff --git ")[1:]:
         head, *hunks = file.split("\n@@ ")
-        firsts = (_ADDED.search(hunk) or _REMOVED.search(hunk) for hunk in hunks)
-        lines = " … ".join(one_line(one[0][:_LONGEST_LINE]) for one in firsts if one)
+        changed = [_CHANGED.findall(hunk.partition("\n")[2]) for hunk in hunks]
+        # Where only the end of the last line changed, both sides read the same.
+        changed = [found for found in changed if _side("-", found) != _side("+", found)]
+        if most == 1:
+            changed = [sorted(found, key=lambda line: line[0] == "-") for found in changed]
+        shown = (line for found in changed for line in found[:most])
+        lines = " … ".join(shortened(one_line(line), _LONGEST_LINE) for line in shown)
         if lines and "\nnew file mode" not in head:
             yield f"{head.split(chr(10))[0].rpartition(' b/')[2]}: {lines}"
+
+
+def _side(sign: str, lines: Sequence[str]) -> list[str]:
+    return [line[1:] for line in lines if line[0] == sign]

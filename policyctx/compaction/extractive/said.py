@@ -17,6 +17,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from policyctx.compaction.assembly import History
+from policyctx.compaction.extractive.files import RETURNED, command_in_text
 from policyctx.compaction.extractive.languages import Cues, cues_of
 from policyctx.compaction.extractive.texts import (
     NAME,
@@ -37,6 +38,8 @@ _QUESTION_MARK = ("?", "？")
 _TAG = re.compile(r"</?[A-Za-z][\w -]*>")
 # Characters of a name that are shown.
 _LONGEST_NAME = 80
+# Characters of a text that the client put in place of a command.
+_LONGEST_EXPANDED = 1_600
 # Pieces of either end that are kept of an earlier answer, and of a message of the user.
 _MOST_PIECES, _TYPED_PIECES = 125, 12
 # What stays of the middle of a message of the user.
@@ -92,8 +95,11 @@ def quotes_in(history: History, reading: Reading, skipped: frozenset[int]) -> It
     for position, item in enumerate(reading.items):
         if item.message in skipped:
             continue
-        author = history.author_of(item)
-        if item.kind != "assistant_message":
+        author = "program" if RETURNED.match(item.text) else history.author_of(item)
+        if author == "program" and _is_expanded(reading, position, skipped):
+            text = shortened(one_line(item.text), _LONGEST_EXPANDED)
+            yield Quote(f"[program: {text}]", item.message, user=True, pasted=True)
+        elif item.kind != "assistant_message":
             yield from _not_agents(item, author, reading, position)
         elif item.message in kept:
             is_last = item.message in last
@@ -137,12 +143,12 @@ def _of_agent(
     interrupted; of a turn that goes on the last one, and the longest.
     """
     kept, notes, said, stopped = set[int](), list[Item](), list[Item](), list[Item]()
-    for item in reading.items:
+    for position, item in enumerate(reading.items):
         if item.message in skipped:
             continue
         if item.kind == "assistant_message" and item.text:
             said.append(item)
-        elif item.kind == "tool_call":
+        if item.kind == "tool_call" or command_in_text(reading.items, position):
             notes += said
             said = []
         elif _is_typed(item, history):
@@ -156,9 +162,22 @@ def _of_agent(
     return kept | last | {one.message for one in left}, last, not said
 
 
+def _is_expanded(reading: Reading, position: int, skipped: frozenset[int]) -> bool:
+    """Whether a text of a program is what the command before it stands for."""
+    item, before = reading.items[position], reading.items[max(0, position - 1)]
+    is_element = _TAG.match(item.text.lstrip()) is not None
+    is_plain = item.kind == "user_message" and not is_element
+    is_behind = before is not item and before.message not in skipped
+    return is_plain and is_behind and before.text.lstrip().startswith("<command-")
+
+
 def _is_typed(item: Item, history: History) -> bool:
     is_users = item.kind == "user_message" and history.author_of(item) != "program"
-    return is_users and any(not one.text.startswith("[<") for one in pieces_of(item.text))
+    return (
+        is_users
+        and not RETURNED.match(item.text)
+        and any(not one.text.startswith("[<") for one in pieces_of(item.text))
+    )
 
 
 def _not_agents(item: Item, author: str, reading: Reading, position: int) -> Iterator[Quote]:

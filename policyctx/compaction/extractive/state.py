@@ -35,8 +35,8 @@ from policyctx.planning.superseded import PathFields
 
 _MOST_TASKS, _MOST_MADE, _MOST_RUNNING, _MOST_NAMES = 30, 4, 8, 4
 # Of the commands before the last message, and after it.
-_MOST_BEFORE, _MOST_AFTER, _MANY = 5, 10, 100
-_MOST_RESULTS, _LONGEST_NEWEST = 24, 1_800
+_MOST_BEFORE, _MOST_AFTER, _MOST_CHECKS, _MANY = 5, 10, 2, 100
+_MOST_RESULTS = 24
 # Calls that are listed before anything else of the results.
 NEWEST_CALLS = 3
 _LONGEST_LINE, _LONGEST_COMMAND, _LONGEST_WHOLE = 160, 240, 900
@@ -129,6 +129,12 @@ _GIT = re.compile(
     r"|revert|cherry-pick|stash(?! (?:list|show))|am|worktree(?! list)|tag(?= -[am])"
     r"|(?:tag|branch)(?=(?: -[CDFMcdfmsu]\S*| --(?:delete|force|move))?\s+[^-\s]))(?![\w-])"
 )
+# Commands of git that put other files in place, and how it says that they did not, or not yet.
+_MOVES = re.compile(
+    r"\bgit (?:-C\s+\S+\s+)?(rebase|merge(?!-)|pull|cherry-pick|revert|am)\b(?! --(?:abort|quit))"
+)
+_NOTHING_NEW = re.compile(r"Already up[ -]to[ -]date|is up to date")
+_CONFLICT = re.compile(r"CONFLICT|[Cc]ould not apply|[Mm]erge conflict")
 _CHECKING = re.compile(
     r"(?:py|unit)?tests?|jest|vitest|mocha|tox|nox|rspec|phpunit|ctest|check|lint|eslint|ruff"
     r"|flake8|mypy|pyright|tsc|clippy|vet|credo|typecheck|build|compile|verify|make|ninja"
@@ -212,7 +218,9 @@ class _Step(NamedTuple):
     def is_void(self) -> bool:
         """Whether it is of no use behind another step: it failed, or showed something."""
         is_silent = all(map(_IS_SILENT.match, self.keys)) and self.outcome.startswith(UNQUOTED)
-        return is_silent or (NOT_MADE.match(self.outcome) is not None and not self.checks)
+        # What git refused, or could not put together, is open until git says more.
+        stays = self.checks or _COMMIT in self.keys or _CONFLICT.search(self.outcome)
+        return is_silent or (NOT_MADE.match(self.outcome) is not None and not stays)
 
     def is_settled_by(self, later: _Step) -> bool:
         """Whether it is run again, of several checks at least one."""
@@ -220,11 +228,15 @@ class _Step(NamedTuple):
             return False
         return self.keys <= later.keys or bool(self.checks & later.keys)
 
-    def quoted(self, files: Sequence[FileState] | None) -> Quote:
-        """Return its line, with the names of those of the files that were changed after it."""
+    def quoted(self, files: Sequence[FileState] | None, moves: Mapping[str, int]) -> Quote:
+        """Return its line, with the names of what changed files after it.
+
+        That is the names of the `files`, and of git's commands that put others in their place.
+        """
         at = max(self.message, -1)
         changed = (one for one in files or () if one.is_changed and one.message > at)
         names = [] if files is None else [*filter(None, self.since.split(", "))]
+        names += (one for one, last in moves.items() if files is not None and last > at)
         names += (one.name for one in changed)
         since = ", ".join([*dict.fromkeys(names)][:_MOST_NAMES])
         sign = "; " if self.outcome.startswith((STARTED, NO_RESULT)) else _RESULT
@@ -254,8 +266,12 @@ def steps_of(
     steps = [_read(one) for one in earlier if said < 0 or one.text != _SAID]
     answered = next((call for call in reversed(calls) if call.result is not None), None)
     begun = (steps[-1].message if steps else 0, calls[0].tool if calls else "")
+    moves: dict[str, int] = {}
     for call in calls:
         command = _command_of(call)
+        if call.result is not None and not _NOTHING_NEW.search(call.result[:LOOKED_AT]):
+            bare = " | ".join(command_parts(call.command or ""))
+            moves |= {f"git {one}": call.message for one in _MOVES.findall(bare)}
         if call.path and call.result is not None:
             # What is known of a file now takes the place of a call that had no result.
             steps = [one for one in steps if not one.waits_for(call.path)]
@@ -287,14 +303,17 @@ def steps_of(
         steps = [one for one in steps if not one.is_settled_by(step)]
         steps.append(step)
         if len(steps) > 2 * _MANY:
-            old = [one for one in steps[:_MANY] if one.goes_on or one.is_made]
+            old = [one for one in steps[:_MANY] if one.goes_on or one.is_made or one.checks]
             steps[:_MANY] = old[-_MOST_AFTER:]
     if said >= 0:
         at = next((i for i, one in enumerate(steps) if one.message >= said), len(steps))
         steps[at:at] = [_Step(_SAID, "", said, frozenset({_CHANGE}))] if at else []
     steps = _chosen(steps)
     commits = [step for step in steps if _COMMIT in step.keys][-1:]
-    return tuple(one.quoted(files if one.checks or one in commits else None) for one in steps)
+    return tuple(
+        one.quoted(files if one.checks or one in commits else None, moves if one.checks else {})
+        for one in steps
+    )
 
 
 def results_of(
@@ -329,8 +348,7 @@ def results_of(
         given = command or _given(call, is_new=newer < NEWEST_CALLS)
         is_step = keys or (call.result is None and call.path and not call.command)
         if given and call.tool and not is_step and _listed(call) is None:
-            most = _LONGEST_NEWEST if call.result and not found else LONGEST_RESULT
-            said = shown_of(call, command, most, is_file=bool(shows))
+            said = shown_of(call, command, is_file=bool(shows))
             if not said or call.result in long or names_only(call, paths):
                 continue
             long |= {call.result} if call.result and is_long else set()
@@ -338,12 +356,7 @@ def results_of(
             found.setdefault(given, _fact(f"{given}{sign}{said}", call.message))
         if len(found) == _MOST_RESULTS:
             break
-    most = _LONGEST_LINE + LONGEST_RESULT if calls else _LONGEST_LINE + _LONGEST_NEWEST
-    left = (
-        one._replace(text=shortened(one.text, most, 2))
-        for one in earlier
-        if _SIGN.split(one.text, 1)[0] not in found
-    )
+    left = (one for one in earlier if _SIGN.split(one.text, 1)[0] not in found)
     return (*left, *reversed(found.values()))[-_MOST_RESULTS:]
 
 
@@ -373,7 +386,10 @@ def _chosen(steps: Sequence[_Step]) -> list[_Step]:
     ended = [one for one in left if not one.goes_on]
     at = next((i for i, one in enumerate(ended) if one.command == _SAID), 0)
     ended = [*ended[max(0, at - _MOST_BEFORE) : at], *ended[at:][-_MOST_AFTER:]]
-    kept = {id(one) for one in (*made, *running, *ended)}
+    # What was said of a check is read beside its last run.
+    checks = [one for one in left if one.checks]
+    failed = [one for one in checks if NOT_MADE.match(one.outcome)][-_MOST_CHECKS:]
+    kept = {id(one) for one in (*made, *running, *ended, *checks[-_MOST_CHECKS:], *failed)}
     left = [one for one in left if id(one) in kept]
     # What is the first or the last line parts nothing.
     return [one for i, one in enumerate(left) if one.command != _SAID or 0 < i < len(left) - 1]

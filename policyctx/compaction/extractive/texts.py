@@ -38,13 +38,19 @@ BULLET = re.compile(r"\s*(?:[-*+•·\u276f]|\(?\d{1,2}[.)、]|[a-z]\))\s+")
 _SIGN = re.compile(r"^\s*[-*+•·]\s+")
 _SAYS = re.compile(r"[^\W_]")
 # The end of a line that a program has broken in the middle of a sentence.
-_WRAPPED = re.compile(r"(?<=[^\n]{39}[^\s.!?:;。！？：；])\s*\n\s*(?=[a-zà-ÿ][^.)])")
+_WRAPPED = re.compile(
+    r"^([^\n]{39,}[^\s.!?:;。！？：；])[ \t]*\n(?=\s*[a-zà-ÿ][^.)])", re.MULTILINE
+)
+# A line of brackets alone, which belongs to the line before or behind it.
+# White space is read where it begins, so that a long stretch of it is read once.
+_CLOSES = re.compile(r"(?:(?<![ \t])[ \t]+)?\n[ \t]*([\])};,]{1,4})[ \t]*(?=\n|\Z)")
+_OPENS = re.compile(r"^[ \t]*([\[({]{1,4})[ \t]*\n[ \t]*", re.MULTILINE)
 _HEADING = re.compile(r"\s*(#{1,6}) (.+)")
 _TAG = re.compile(r"<(/?)([A-Za-z][\w.-]{0,60})(?:\s[^<>]{0,200})?>")
 # Elements whose text the user wrote, though a program put them there.
 _TYPED = re.compile(
     r"<((?:[A-Za-z.]+[-_])*(?:args|arguments|query|request|task|description|issue)"
-    r"|command[-_]name|rules|requirements"
+    r"|command[-_]name|rules|requirements|instructions"
     r"|constraints)>(.*?)</\1>",
     re.DOTALL,
 )
@@ -272,8 +278,9 @@ def _with_lists(text: str, *, of_agent: bool) -> Iterator[tuple[str, bool, int]]
 
     An entry of a list, or an indented line, is one piece. A short list is in the line of its lead.
     """
-    under, lead, items = 0, "", list[tuple[str, bool]]()
-    for line in lines_in(_WRAPPED.sub(" ", _FENCE.sub("", text))):
+    under, lead, items, titled = 0, "", list[tuple[str, bool]](), False
+    text = _OPENS.sub(r"\1 / ", _CLOSES.sub(r" / \1", _FENCE.sub("", text)))
+    for line in lines_in(_WRAPPED.sub(_unwrapped, text)):
         if not line:
             continue
         title = _HEADING.match(line)
@@ -282,8 +289,8 @@ def _with_lists(text: str, *, of_agent: bool) -> Iterator[tuple[str, bool, int]]
         if lead and (is_item or not (title or is_lead or (items and items[-1][1]))):
             items.append((_SIGN.sub("", line).strip(), is_item))
             continue
-        yield from _led(lead, items, under, of_agent=of_agent)
-        lead, items = "", []
+        yield from _led(lead, items, under, is_title=titled, of_agent=of_agent)
+        lead, items, titled = "", [], bool(title)
         if title and not of_agent and _turns_around(title[2]):
             under, lead = len(title[1]) - 1, f"{title[2]}:"
         elif title:
@@ -294,18 +301,27 @@ def _with_lists(text: str, *, of_agent: bool) -> Iterator[tuple[str, bool, int]]
             yield from ((one, False, under) for one in before)
         elif line.strip():
             yield line, is_item, under
-    yield from _led(lead, items, under, of_agent=of_agent)
+    yield from _led(lead, items, under, is_title=titled, of_agent=of_agent)
+
+
+def _unwrapped(line: re.Match[str]) -> str:
+    """Return a line with what joins it to the next one: of code a line break."""
+    return f"{line[1]} / " if _is_printed(line[1]) else f"{line[1]} "
 
 
 def _led(
-    lead: str, items: list[tuple[str, bool]], under: int, *, of_agent: bool
+    lead: str, items: list[tuple[str, bool]], under: int, *, is_title: bool, of_agent: bool
 ) -> Iterator[tuple[str, bool, int]]:
+    """Yield a lead with its items.
+
+    A lead that forbids them is repeated before each entry of a list, a title before any line.
+    """
     whole = f"{lead} {'; '.join(item for item, _ in items)}".strip()
     is_list = len(items) <= 1 or all(is_item for _, is_item in items)
     if is_list and words_in(whole) <= _LIST_WORDS and len(whole) <= _LONGEST:
         yield whole, True, under
         return
-    repeats = not of_agent and _turns_around(lead)
+    repeats = (is_list or is_title) and not of_agent and _turns_around(lead)
     if not repeats:
         yield lead, True, under
     for item, is_item in items:

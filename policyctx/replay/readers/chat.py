@@ -34,8 +34,7 @@ def recordings(source: Source) -> Iterator[Recording]:
     names = source.names()
     rest = RecordingBuilder()
     for record in source.records():
-        messages = _listed(record)
-        if messages:
+        if messages := _listed(record):
             one = RecordingBuilder()
             for message in messages:
                 add_said(one, message)

@@ -151,8 +151,7 @@ class _StoredSession:
     def _add(self, parts: list[Record]) -> None:
         """Add what the model said in a step, and the results of its calls."""
         calls = [part for part in parts if part.get("type") == "tool"]
-        said = [block for part in parts for block in _said(part)]
-        if said:
+        if said := [block for part in parts for block in _said(part)]:
             self.builder.add({"role": "assistant", "content": said})
         results: list[Record] = []
         for call in calls:

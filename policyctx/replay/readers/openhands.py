@@ -86,8 +86,7 @@ class Events:
 
     def _observe(self, event: Record) -> None:
         kind = word(event.get("observation")) or "null"
-        origin = mapping(event.get("tool_call_metadata"))
-        if origin:
+        if origin := mapping(event.get("tool_call_metadata")):
             name, text = word(origin.get("function_name")), self._shown(event)
             call_id, failed = origin.get("tool_call_id"), kind == "error"
             self._builder.add(tool_message(call_id, text, name=name, is_error=failed))

@@ -178,8 +178,7 @@ def _reply(response: Record) -> list[Message]:
     """Return the messages of a response: one, or the items of the Responses API."""
     if items := objects(response.get("output")):
         return [item for item in items if is_message(item)]
-    choices = objects(response.get("choices"))
-    if choices:
+    if choices := objects(response.get("choices")):
         message = mapping(choices[0].get("message"))
         kept = ("role", "content", "tool_calls", "function_call", "refusal")
         said = {k: message[k] for k in kept if message.get(k) is not None}

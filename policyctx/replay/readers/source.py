@@ -379,8 +379,7 @@ class ZipArchive(Source):
         with self._opened() as file, zipfile.ZipFile(file) as archive:
             _require_bounded(archive, names)
             for name in names:
-                value = self._value(archive, name)
-                if value is not None:
+                if (value := self._value(archive, name)) is not None:
                     yield value
 
     def field(self, *keys: str) -> PlainValue:

@@ -218,8 +218,7 @@ class RemoteState(State):
         """Read what others wrote. Raises `StoreError` where `lines` no longer hold."""
         self._read(backend)
         self._check()
-        hit = sorted(_paths_in(lines) & self._gone)
-        if hit:
+        if hit := sorted(_paths_in(lines) & self._gone):
             self._gone.clear()
             self._kept_back = [one for one in self._kept_back if not _paths_in([one]) & {*hit}]
             raise StoreError(

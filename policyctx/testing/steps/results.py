@@ -119,8 +119,7 @@ def _(policyctx_world: World) -> None:
     turn = policyctx_world.last
     net, concerned = 0, [fate for fate in turn.fates if fate.is_new or turn.returned is not None]
     for fate in concerned:
-        left = _left_in_place(policyctx_world, fate)
-        if left is not None:
+        if (left := _left_in_place(policyctx_world, fate)) is not None:
             has_media = fate.item.media and not isinstance(fate.original, str)
             net += len(compact(fate.original) if has_media else fate.original_text) - len(left)
     returned = turn.returned

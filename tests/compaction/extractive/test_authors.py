@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from policyctx import Session, compact_messages, written_by
-from policyctx.compaction.extractive import Group
+from policyctx.compaction.assembly import History
+from policyctx.compaction.extractive import Group, ranked_units
 from policyctx.definitions.items import Message
 from policyctx.planning.compiled import OffloadPolicy
 from tests.compaction.extractive.summaries import group, said, summary_of
@@ -63,12 +64,16 @@ def told(*messages: Message, policy: OffloadPolicy | None = None) -> list[str]:
     return group(summary_of(*messages, policy=policy), Group.USER)
 
 
-def test_the_text_of_a_skill_is_left_out() -> None:
+def test_the_text_of_a_skill_is_one_line_that_binds_nothing() -> None:
     asked = user(
         "<command-name>/brew</command-name><command-args>40 litres of stout</command-args>"
     )
-    lines = told(asked, written_by("program", user(SKILL)), said("The kettle is heating."))
-    assert lines == ["- /brew 40 litres of stout"]
+    list_ = [asked, written_by("program", user(SKILL)), said("The kettle is heating.")]
+    line, of_program = told(*list_)
+    assert line == "- /brew 40 litres of stout"
+    assert of_program.startswith("- [program: Base directory for this skill: /skills/brewing ")
+    (unit,) = (one for one in ranked_units(History(list_)) if one.text == of_program)
+    assert not unit.hard
 
 
 def test_a_block_may_have_another_author_than_its_message() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from policyctx.compaction.assembly import History
 from policyctx.compaction.extractive import Group, ranked_units
+from policyctx.definitions.items import written_by
 from tests.compaction.extractive.summaries import group, later, ran, said, summary_of
 from tests.conversations import Message, picture, results, thinking, user
 
@@ -679,3 +680,35 @@ def test_an_order_in_the_middle_of_a_long_message_stays(order: str) -> None:
     found = told(user(f"{parts}\n\n{order}\n\n{parts}"))
     assert f" … {order}" in found
     assert len(found) == 25
+
+
+def test_brackets_on_lines_of_their_own_stay_with_the_line_before() -> None:
+    code = "Why does this loop?\nwhile (lid) {\n  drain(pump)\n}\nIt should stop at once, I think."
+    (line, *rest) = group(summary_of(user(code)), Group.USER)
+    assert line == "- Why does this loop?"
+    assert "drain(pump) / }" in "\n".join(rest)
+
+
+def test_a_long_line_of_code_is_not_joined_with_the_next_one() -> None:
+    first = "pumps = valves_of(hall=north, lids=(open, shut)) or none"
+    code = f"Look at these two lines of the plan:\n\n{first}\ndrain = pumps + 1\n\nAre they right?"
+    assert f"{first} / drain = pumps + 1" in summary_of(user(code))
+    wrapped = (
+        "The pump in the hall of the north tower leaks when\nit rains, so mend the valve first."
+    )
+    assert "leaks when it rains" in summary_of(user(wrapped))
+
+
+def test_what_a_command_stands_for_is_a_line_of_its_program() -> None:
+    typed = user("<command-message>look</command-message>\n<command-name>/look</command-name>")
+    stands = written_by("program", user("You look at pumps.\n\nAnswer in three bullets."))
+    line = "- [program: You look at pumps. Answer in three bullets.]"
+    first = summary_of(typed, stands, said("I look."))
+    assert group(first, Group.USER) == ["- /look", line]
+    assert line in later(first, said("Done."))
+    assert "three bullets" not in summary_of(user("Look."), stands, said("I look."))
+
+
+def test_instructions_in_an_element_of_the_task_are_quoted() -> None:
+    task = "<instructions>\nRun one command in each reply.\n\nThen deliver.\n</instructions>"
+    assert "Run one command in each reply." in summary_of(user(task))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from time import process_time
 from typing import Any
 
 import pytest
@@ -120,15 +121,11 @@ def test_of_many_results_the_newest_are_quoted_each_clipped_within_itself() -> N
         for i in range(40)
         for one in made(f"c{i}", "fetch", {"url": f"hall_{i}"}, f"hall {i}: {long}")
     ]
-    *found, newest = shown(summary_of(GO, *looks, max_words=9_000))
-    assert [line.partition(" =>")[0] for line in (*found, newest)] == [
+    found = shown(summary_of(GO, *looks, max_words=9_000))
+    assert [line.partition(" =>")[0] for line in found] == [
         f"- fetch hall_{i}" for i in range(16, 40)
     ]
     assert all(" … " in line and len(line) < 640 for line in found)
-    assert " … " in newest
-    assert 1_700 < len(newest) < 1_900
-    again = later(summary_of(GO, *looks[-4:]), *made("c41", "fetch", {"url": "hall_41"}, long))
-    assert [len(line) < 800 for line in shown(again)] == [True, True, False]
 
 
 LONG_FILE = "\n".join(f"{i} pump_{i} = valve({i})" for i in range(40, 90))
@@ -210,13 +207,20 @@ index 0..3
 
 
 def test_of_a_diff_the_first_changed_line_of_each_hunk_is_quoted() -> None:
-    lines = ["- git diff => hall/pump.py: +b = 3 … -e = 6"]
+    lines = ["- git diff => hall/pump.py: -b = 2 … +b = 3 … -e = 6"]
     assert shown(summary_of(GO, *ran("git diff", DIFF), ANNOUNCED)) == lines
     commit = f"commit ab12\n\n    Mend it\n\n{DIFF}"
     (line,) = shown(summary_of(GO, *ran("git show", commit), ANNOUNCED))
     assert line == f"- git show => commit ab12 / Mend it / {lines[0].partition(' => ')[2]}"
     framed = f"Chunk ID: 7e1\nProcess exited with code 0\nOutput:\n{DIFF}"
     assert shown(summary_of(GO, *ran("git diff", framed), ANNOUNCED)) == lines
+
+
+def test_of_a_diff_of_many_hunks_one_line_each_is_quoted() -> None:
+    hunks = "\n".join(f"@@ -{i},2 +{i},2 @@\n a\n-b{i}\n+c{i}" for i in range(13))
+    found = ran("git diff", f"diff --git a/pump.py b/pump.py\n--- a\n+++ b\n{hunks}")
+    (line,) = shown(summary_of(GO, *found, ANNOUNCED))
+    assert line == f"- git diff => pump.py: {' … '.join(f'+c{i}' for i in range(13))}"
 
 
 def test_the_state_of_the_repository_is_kept_before_other_results() -> None:
@@ -539,3 +543,148 @@ def test_a_change_without_a_result_is_listed_behind_later_calls(tool: str) -> No
     assert steps(summary)[0] == line
     assert steps(later(summary, *ran("ls roof", "tile.py", "c4")))[0] == line
     assert line not in later(summary, *made("c5", tool, given, "ok"))
+
+
+def replied(command: str, code: int, printed: str) -> list[Message]:
+    """A reply with its command in the text, and the message that the host writes behind it."""
+    returned = f"<returncode>{code}</returncode>\n<output>\n{printed}\n</output>"
+    return [said(f"THOUGHT: I go on.\n\n```bash\n{command}\n```"), user(returned)]
+
+
+def test_commands_in_the_text_of_replies_are_read_as_calls() -> None:
+    work = [
+        *replied("cat pump.py", 0, "import valve"),
+        *replied("sed -i 's/a/b/' hall/pump.py", 0, ""),
+        *replied("pytest -q && \\\nmake lint", 1, "FAILED test_a\n1 failed"),
+    ]
+    first = summary_of(GO, *work)
+    assert group(first, Group.USER) == ["- Mend the pump."]
+    assert len(group(first, Group.AGENT)) == 1
+    assert files(first) == ["- hall/pump.py: edited"]
+    assert steps(first) == ["- pytest -q && make lint => exit code 1: FAILED test_a / 1 failed"]
+    done = later(first, *replied("pytest -q && make lint", 0, "2 passed"))
+    assert steps(done) == ["- pytest -q && make lint => exit code 0: 2 passed"]
+    assert "Mend the pump." in done
+
+
+def test_two_commands_in_one_reply_were_not_run() -> None:
+    both = said("```bash\nmake a\n```\n\n```bash\nmake b\n```")
+    refused = "<returncode>1</returncode>\n<output>\nOne command only.\n</output>"
+    assert steps(summary_of(GO, both, user(refused))) == []
+
+
+def test_many_fences_without_an_end_take_linear_time() -> None:
+    reply = said("```bash\n" * 20_000)
+    begin = process_time()
+    assert summary_of(GO, reply, user("<returncode>0</returncode>\nok"))
+    assert process_time() - begin < 3
+
+
+def test_the_last_run_of_a_check_stays_beside_what_the_agent_said_of_it() -> None:
+    claim = said("All tests pass.")
+    failed = ran("pytest -q", "1 failed\nexit code 1")
+    more = [one for i in range(14) for one in ran(f"./bench {i}", f"{i} runs", f"c{i}")]
+    line = "- pytest -q => exit code 1: 1 failed"
+    assert line in steps(summary_of(GO, claim, *failed, *more))
+    pushes = [one for i in range(6) for one in ran(f"git push r{i}", "a..b", f"p{i}")]
+    assert line in steps(summary_of(GO, *failed, *pushes, claim))
+    passed = ran("pytest -q", "2 passed\nexit code 0", "d1")
+    noted = said("pytest -q fails.")
+    settled = steps(summary_of(GO, noted, *passed, *more))
+    assert "- pytest -q => exit code 0: 2 passed" in settled
+
+
+def test_of_commands_after_each_other_the_last_lines_are_of_the_last() -> None:
+    both = "javac Pump.java && java Pump"
+    assert steps(summary_of(GO, *ran(both, "pump runs\nlid: open\ndry"))) == [
+        f"- {both} => lid: open / dry"
+    ]
+    listed = "javac Pump.java && ls hall"
+    assert steps(summary_of(GO, *ran(listed, "a\nb\nc"))) == [f"- {listed} => output not quoted"]
+
+
+def test_a_change_by_a_command_leaves_the_line_of_the_edit_before() -> None:
+    made_line = changed("e1", "src/pump.py", "a = 1", "import os\nb = 2")
+    tidied = ran("sed -i 's/ *$//' src/pump.py", "")
+    first = summary_of(GO, *made_line, *tidied)
+    assert files(first) == ["- src/pump.py: edited: b = 2"]
+    assert files(later(summary_of(GO, *made_line), *tidied)) == files(first)
+
+
+def test_a_field_of_an_answer_that_is_called_output_is_not_all_of_it() -> None:
+    answer = '{"name": "Charger", "options": {"output": "USB-C"}, "price": 99.5}'
+    found = made("c1", "get_product", {"number": "W57"}, answer)
+    assert shown(summary_of(GO, *found)) == [f"- get_product W57 => {answer}"]
+
+
+def test_a_file_that_was_only_read_before_a_commit_was_not_edited() -> None:
+    read = ran("cat src/lid.py", "lid = open")
+    commit = ran("git commit -m Mend", "[main 1ab23cd] Mend", "c2")
+    summary = summary_of(GO, *edited("e1", "src/pump.py"), *read, *commit)
+    assert files(summary) == ["- Edited before the last commit: src/pump.py"]
+
+
+def test_a_check_before_a_rebase_says_that_files_were_changed_since() -> None:
+    check = ran("pytest -q", "2 passed")
+    moved = ran("git rebase main", "Successfully rebased", "c2")
+    line = "- pytest -q => 2 passed; changed since: git rebase"
+    assert steps(summary_of(GO, *check, *moved))[0] == line
+    assert steps(later(summary_of(GO, *check), *moved))[0] == line
+    elsewhere = ran("git -C '/srv/a b' pull", "Fast-forward", "c2")
+    assert steps(summary_of(GO, *check, *elsewhere))[0].endswith("; changed since: git pull")
+    same = ran("git pull", "Already up to date.", "c2")
+    assert steps(summary_of(GO, *check, *same))[0] == "- pytest -q => 2 passed"
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["git commit -m 'Mend after git merge'", "echo 'git pull'", "cat <<E\ngit rebase main\nE"],
+)
+def test_a_command_of_git_that_is_only_quoted_changed_no_file(command: str) -> None:
+    summary = summary_of(GO, *ran("pytest -q", "2 passed"), *ran(command, "ok", "c2"))
+    assert steps(summary)[0] == "- pytest -q => 2 passed"
+
+
+def test_a_rebase_that_could_not_go_on_stays_until_git_goes_on() -> None:
+    stopped = ran("git rebase main", "error: could not apply ab12\nexit code 1")
+    work = [*ran("git add a.py", "", "c2"), *ran("gh pr comment 4", "Commented", "c3")]
+    line = "- git rebase main => exit code 1: error: could not apply ab12"
+    assert line in steps(summary_of(GO, *stopped, *work))
+    goes_on = ran("git rebase --continue", "Successfully rebased", "c4")
+    assert line not in steps(summary_of(GO, *stopped, *work, *goes_on))
+
+
+def test_the_verdict_in_the_middle_of_what_a_command_printed_is_quoted() -> None:
+    noise = "\n".join(f"hall {i}: looked at" for i in range(60))
+    printed = f"{noise}\nRESULT: FAIL (0 of 1 pumps)\n{noise}"
+    (line,) = steps(summary_of(GO, ANNOUNCED, *ran("./bench", printed)))
+    assert " … RESULT: FAIL (0 of 1 pumps) … " in line
+
+
+def test_a_commit_that_was_refused_stays_until_one_is_made() -> None:
+    refused = ran("git commit -m Mend", "lint: 1 problem\nexit code 1")
+    work = [*edited("e1", "a.py"), *ran("gh pr comment 4", "Commented", "c3")]
+    line = "- git commit -m Mend => exit code 1: lint: 1 problem; changed since: a.py"
+    assert line in steps(summary_of(GO, *refused, *work))
+    made_one = ran("git commit -m Mend", "[main 1ab23cd] Mend", "c4")
+    assert line not in steps(summary_of(GO, *refused, *work, *made_one))
+
+
+def test_a_cut_in_a_line_of_a_diff_is_marked_and_a_new_end_of_file_is_no_change() -> None:
+    word = f"a = {'1 + ' * 100}1"
+    hunks = f"@@ -1 +1 @@\n-{word}\n+{word}2\n@@ -9 +9 @@\n-end\n\\ No newline at end of file\n+end"
+    found = ran("git diff", f"diff --git a/pump.py b/pump.py\n--- a\n+++ b\n{hunks}")
+    (line,) = shown(summary_of(GO, *found, ANNOUNCED))
+    first, cut, second = line.partition(" … +a = ")
+    assert cut
+    assert " … " in first
+    assert " … " in second
+    assert "end" not in line
+
+
+def test_a_line_that_was_added_twice_in_a_hunk_is_quoted() -> None:
+    diff = (
+        "diff --git a/pump.yaml b/pump.yaml\n--- a\n+++ b\n@@ -1 +1,3 @@\n hall\n+- drain\n+- drain"
+    )
+    (line,) = shown(summary_of(GO, *ran("git diff", diff), ANNOUNCED))
+    assert line == "- git diff => pump.yaml: +- drain … +- drain"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from time import process_time
+
 import pytest
 
 from policyctx.compaction.extractive.texts import pieces_of
@@ -137,3 +139,22 @@ def test_an_indented_title_is_a_title() -> None:
     items = "".join(f"  - the block number {i} of the migration, as it was\n" for i in range(9))
     found = [(one.text, one.depth) for one in pieces_of(f"{text}{items}\n  ## Goal\n  None fails.")]
     assert found[-2:] == [("## Goal", 1), ("None fails.", 2)]
+
+
+def test_a_lead_that_forbids_is_not_repeated_before_the_sentences_behind_it() -> None:
+    lines = [
+        f"Pump {i} drains hall {i} and the valve of hall {i} is open all day." for i in range(5)
+    ]
+    text = "\n".join(["Silence is not an answer:", *lines])
+    assert [one.text for one in pieces_of(text)] == ["Silence is not an answer:", *lines]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["x" + " " * 200_000 + "y", "[" + "\t" * 200_000 + "\nword\n]", "ab \n" * 50_000],
+    ids=["spaces", "tabs", "lines"],
+)
+def test_white_space_takes_linear_time(text: str) -> None:
+    begin = process_time()
+    assert list(pieces_of(text))
+    assert process_time() - begin < 2
