@@ -95,7 +95,8 @@ class Calls:
     def observe(self, usage: Usage) -> Turn[None]:
         """Learn from the usage of a model call, and report it."""
         memory = yield from self._knowledge.recall()
-        self.reporting.usage(usage)
+        if usage.prompt:
+            self.reporting.usage(usage)
         memory.observe(usage)
         if self._knowledge.keeps_state and memory.has_decided:
             yield from note(memory.usage_record())

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from posixpath import normpath
 from typing import NamedTuple
 
 from policyctx.compaction.extractive.languages import Cues
-from policyctx.compaction.extractive.texts import one_line, shortened, words_of
+from policyctx.compaction.extractive.texts import lines_in, one_line, shortened, words_of
 from policyctx.definitions.items import Item
 from policyctx.messages.reading import Reading
 from policyctx.planning.superseded import PathFields, path_in
@@ -243,7 +244,8 @@ _PROGRAMS: Mapping[str, str] = {
 _COMMITS = re.compile(r"\bgit commit\b")
 _MISSING = "No such file"
 _REFUSED = re.compile(r"no changes added|nothing added|hook id: ")
-_FIELD = re.compile(r'"(\w+)": ?"([^"]*)"')
+# The last field of a text that is cut off has no end.
+_FIELD, _MOST_OF_CHANGE = re.compile(r'"(\w+)": ?"([^"]*)(?:"|\Z)'), 50_000
 # A line that is more than a comment, a title or a bracket.
 _WORD, _LONGEST_LINE = re.compile(r"\s*[^\W\d]"), 100
 _IMPORTS = re.compile(r"\s*(?:import|from|use|using|package|#include|require)\b")
@@ -465,21 +467,26 @@ def _number(call: Call, field: re.Pattern[str]) -> int | None:
 
 def _new_line(call: Call, path: str) -> str:
     """Return the first line of a change that is more than a comment; empty for a command."""
+    ends = ("\n", "\\n", "\\r\\n")
+    start = max(0, *(call.text.find(f" File: {path}{end}") for end in ends))
     text = (
-        call.text.replace("\\r\\n", "\n")
+        call.text[start : start + _MOST_OF_CHANGE]
+        .replace("\\r\\n", "\n")
         .replace("\\n", "\n")
         .replace("\\t", " ")
         .replace('\\"', "\x00")
     )
     patch = text.partition(f" File: {path}\n")[2].partition("\n*** ")[0]
-    old, lines = "", [line[1:] for line in patch.split("\n") if line.startswith("+")]
+    old, lines = "", (line[1:] for line in lines_in(patch) if line.startswith("+"))
     if not patch and call.command is None:
         texts = [(key, value) for key, value in _FIELD.findall(text) if value != path]
         old = "".join(value for key, value in texts if key.startswith("old"))
-        lines = [value for key, value in texts if not key.startswith("old")][-1:]
-        lines = [line for value in lines for line in value.split("\n")]
-    new = [line for line in lines if line not in old and _WORD.match(line)]
-    first = next((line for line in new if not _IMPORTS.match(line)), "".join(new[:1]))
+        given = [value for key, value in texts if not key.startswith("old")][-1:]
+        lines = (line for value in given for line in lines_in(value))
+    new = (line for line in lines if line not in old and _WORD.match(line))
+    opening = next(new, "")
+    told = (line for line in chain((opening,), new) if not _IMPORTS.match(line))
+    first = next(told, opening)
     return shortened(one_line(first.replace("\x00", '"')), _LONGEST_LINE)
 
 

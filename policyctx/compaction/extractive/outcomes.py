@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterator, Sequence
+from itertools import filterfalse
 
 from policyctx.compaction.extractive.files import (
     EXCEPTION,
@@ -13,7 +14,7 @@ from policyctx.compaction.extractive.files import (
     command_parts,
     parts_in,
 )
-from policyctx.compaction.extractive.texts import marked, one_line, shortened
+from policyctx.compaction.extractive.texts import lines_in, marked, one_line, shortened
 
 # Of a result only the beginning and the end are looked at.
 LOOKED_AT = 2_000
@@ -146,8 +147,8 @@ def _surrounds(line: str) -> bool:
 
 def names_only(call: Call, paths: Container[str]) -> bool:
     """Whether a result only names files that are listed."""
-    lines = [line for line in (call.result or "").split("\n") if not _FOUND.match(line)]
-    return bool(lines) and all(line in paths for line in lines)
+    told = filterfalse(_FOUND.match, lines_in(call.result or ""))
+    return next(told, None) in paths and all(line in paths for line in told)
 
 
 def shown_of(call: Call, command: str, *, is_file: bool) -> str:
