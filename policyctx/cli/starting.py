@@ -392,7 +392,12 @@ class Fitted:
             for tool, use in self.uses.items()
             if use.tokens and use.tokens >= least
         ]
-        lines += [] if self.readers else ["No tool needs a rule of its own."]
+        lines += [] if self.readers else [f"No tool that reads files is new to {self.preset}."]
+        if any(use.needed for use in self.uses.values()):
+            lines += [
+                "To keep more of what is needed again is a trade against larger prompts:",
+                "policyctx tune measures it.",
+            ]
         head = _head(self.name, self.preset, "\n".join(lines))
         rules = "".join(
             f"  # It reads files: all of its {self.uses[tool].calls:,} calls have a path in {path}."

@@ -37,7 +37,9 @@ class Advice:
 def advice(
     sessions: Sequence[SimulatedSession], figures: Sequence[Figures], whole: Figures
 ) -> tuple[Advice, ...]:
-    """Return what the figures speak for, what saves most first; empty where nothing stands out.
+    """Return what the figures speak for; empty where nothing stands out.
+
+    What saves most comes first; what lowers regret is a trade, and has no dollars.
 
     `figures` are those of each session, `whole` those of all together. What contradicts the
     recordings comes before everything else, since it falsifies the other figures.
@@ -97,8 +99,8 @@ def _dearer(figures: Sequence[Figures]) -> Iterator[Advice]:
         yield Advice(
             "dearer",
             f"Let the steps act later, for example with `when: {{tokens: …}}`: {of} dearer, by"
-            f" ${dollars:,.2f} in all, and short sessions lose: their median is"
-            f" {lengths[0]:,.0f} calls, that of the others in which it acted {lengths[1]:,.0f}.",
+            f" ${dollars:,.2f} in all, the most that this saves. Short sessions lose: their median"
+            f" is {lengths[0]:,.0f} calls, that of the others in which it acted {lengths[1]:,.0f}.",
             dollars,
         )
 
@@ -127,18 +129,25 @@ def _regrets(sessions: Sequence[SimulatedSession], whole: Figures) -> Iterator[A
 
 def _regret_sentence(taken: _Taken, regrets: Sequence[Regret], tokens: int, whole: Figures) -> str:
     after = median(one.needs[0].call - one.removal.call for one in regrets)
-    what = f"items of {taken.what}"
-    change = (
-        "Let the summary keep more of the newest messages (`compaction.keep_recent`)"
-        if taken.action.takes_messages
-        else f"Keep more of the newest {what} (`keep_recent`), or raise their `min_tokens`"
-    )
     within = "at once" if after < 1 else f"within {counted(round(after), 'call')}"
     return (
-        f"{change}: {len(regrets):,} of them were needed after step {taken.step} had"
+        f"{len(regrets):,} items of {taken.what} were needed after step {taken.step} had"
         f" {taken.action.past} them, {tokens:,} of {whole.regretted_tokens:,} tokens to read again;"
-        f" half of them {within}."
+        f" half of them {within}. A trade: {_way_to_keep(taken, regrets)} means less to read again"
+        " and larger prompts; what it costs is not measured here."
     )
+
+
+def _way_to_keep(taken: _Taken, regrets: Sequence[Regret]) -> str:
+    """Return the key by which a step keeps more.
+
+    Its own `select` comes before every rule of a tool or an item type. At arrival a `keep_recent`
+    has no effect.
+    """
+    if taken.action.takes_messages:
+        return "a larger `compaction.keep_recent`"
+    key = "min_tokens" if regrets[0].removal.on_arrival else "keep_recent"
+    return f"a larger `{key}` in the `select` of step {taken.step}"
 
 
 def _window(whole: Figures) -> Iterator[Advice]:

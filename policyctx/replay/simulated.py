@@ -124,6 +124,8 @@ class Removal:
     """Of that file."""
     taken: bool = True
     """Was it the step's own choice; False when it had to go with another item."""
+    on_arrival: bool = False
+    """Is the step one with `on: arrival`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -247,6 +247,9 @@ class Timeline:
             path=path,
             bytes=0 if path is None else self._store.size(path),
             taken=decision.reason.code not in {"with_call", "with_result", "emptied_with_result"},
+            on_arrival=any(
+                step.name == decision.step for step in plan.conversation.policy.steps("arrival")
+            ),
         )
 
 

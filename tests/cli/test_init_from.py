@@ -119,9 +119,19 @@ def test_a_tool_without_evidence_gets_no_rule(
     policyctx("init", "--from", recorded(tmp_path / "s" / "one.jsonl", *uses), cwd=tmp_path)
     text = (tmp_path / "policy.yaml").read_text(encoding="utf-8")
     assert "\ntools:" not in text
-    assert "No tool needs a rule of its own." in text
+    assert "No tool that reads files is new to coding-agent." in text
     assert f"{tool}: 5 results" in text
     assert policyctx("test", "policy.feature", cwd=tmp_path).returncode == 0
+
+
+@pytest.mark.parametrize("again", [True, False])
+def test_needs_again_are_called_a_trade_as_in_a_report(again: bool, tmp_path: Path) -> None:
+    uses = [("Read", {"file_path": f"{i}.py"}, text) for i, text in enumerate(texts(9))]
+    uses += [uses[0]] if again else []
+    policyctx("init", "--from", recorded(tmp_path / "s" / "one.jsonl", *uses), cwd=tmp_path)
+    text = (tmp_path / "policy.yaml").read_text(encoding="utf-8")
+    assert ("1 needed again" in text) == again
+    assert ("is a trade" in text) == again
 
 
 def test_a_rule_needs_three_calls_that_all_have_a_path(tmp_path: Path) -> None:

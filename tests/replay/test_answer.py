@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import pytest
+
 from policyctx.definitions.actions import Action
 from policyctx.pricing.dollars import Dollars
 from policyctx.replay.answer import ReplayAnswer, advice, answer_of, day_of, titles
 from policyctx.replay.cost import Cost, CostPair, Costs
 from policyctx.replay.running import SUMMARISE_ONLY
 from policyctx.replay.simulated import Need, Regret, Removal, SimulatedSession
-from policyctx.replay.summing import Charge, Figures, Net, SentTokens, total
+from policyctx.replay.summing import Charge, Figures, Net, SentTokens, figures_of, total
+from tests.policies import policy
 from tests.replay.report.sessions import replayed
 
 
@@ -129,9 +132,35 @@ def test_a_tool_whose_items_are_needed_again_is_named_with_when() -> None:
     regrets = [regret(i, 50, call=4 + 2 * i) for i in range(3)]
     regretted = replace(figures(1, 0.5), regretted_tokens=150)
     sentence = advised(regretted, sessions=[with_regrets(*regrets)])["regret"]
-    assert "3 of them were needed after step retire had offloaded them" in sentence
+    assert "3 items of Read were needed after step retire had offloaded them" in sentence
     assert "150 of 150 tokens to read again; half of them within 2 calls" in sentence
-    assert "newest items of Read" in sentence
+    assert "A trade: a larger `keep_recent` in the `select` of step retire means less" in sentence
+
+
+@pytest.mark.parametrize(
+    ("key", "on", "kept", "more"),
+    [
+        ("keep_recent", "model_call", "keep_recent: 2", "keep_recent: 20"),
+        ("min_tokens", "arrival", "min_tokens: 0", "min_tokens: 5000"),
+    ],
+)
+def test_the_key_that_is_named_lowers_regret_whatever_rules_a_tool_has(
+    key: str, on: str, kept: str, more: str
+) -> None:
+    def sessions(select: str) -> list[SimulatedSession]:
+        under = policy(f"""
+            items: {{tool_result: {{offload: true}}}}
+            tools: {{Read: {{min_tokens: 0, keep_recent: 1}}}}
+            steps: [{{name: retire, on: {on}, do: offload, select: {{{select}}}}}]
+        """)
+        return [replayed(under=under, name=name) for name in ("a", "b")]
+
+    regretted = sessions(kept)
+    sentence = advised(*map(figures_of, regretted), sessions=regretted)["regret"]
+    assert f"`{key}` in the `select` of step retire" in sentence
+    assert "A trade: " in sentence
+    assert all(one.regrets for one in regretted)
+    assert not any(one.regrets for one in sessions(more))
 
 
 def test_a_tool_with_few_of_the_regretted_tokens_is_not_named() -> None:
