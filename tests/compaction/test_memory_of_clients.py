@@ -336,6 +336,47 @@ def test_an_extractive_summary_of_short_lines_takes_at_most_twice_their_memory(
     assert times_of(by, _in_short_lines(what, LETTERS[letters]), url, tmp_path) < 2
 
 
+_BETWEEN = {
+    "led": "\n",
+    "listed": "\n- ",
+    "closed": "\n}\n",
+    "valued": "\nx=1\n",
+    "sentences": ". ",
+}
+
+
+def _short_lines(what: str, letters: str) -> str:
+    """A text of 300,000 characters, of lines of 3 or 10, or of lines that belong to each other."""
+    if what.isdecimal():
+        drawn = text_of(letters, 300_000)
+        return "\n".join(drawn[at : at + int(what)] for at in range(0, len(drawn), int(what)))
+    drawn = text_of(letters.translate(dict.fromkeys(map(ord, " ."))), 300_000)
+    between = _BETWEEN[what]
+    step = 5 + len(between)
+    words = (drawn[at : at + 5].capitalize() for at in range(0, len(drawn), step))
+    return ("Rules:\n" if what in {"led", "listed"} else "") + between.join(words)
+
+
+@pytest.mark.parametrize(
+    ("what", "letters"),
+    [
+        *product(["user 10", "assistant 10", "user led"], LETTERS),
+        *product([f"user {what}" for what in _BETWEEN if what != "led"], ["ASCII"]),
+        *product(["assistant 3", "assistant listed", "assistant closed"], ["Chinese"]),
+        *product(["user 3"], ["emoji"]),
+    ],
+)
+@pytest.mark.parametrize("by", ["extractive"])
+@pytest.mark.usefixtures("_traced")
+def test_an_extractive_summary_of_a_text_of_short_lines_takes_at_most_twice_its_memory(
+    by: str, what: str, letters: str, url: str, tmp_path: Path
+) -> None:
+    who, _, kind = what.partition(" ")
+    text = _short_lines(kind, LETTERS[letters])
+    first = [user(text)] if who == "user" else [user("go"), {"role": who, "content": text}]
+    assert times_of(by, [*first, *_END], url, tmp_path) < 2
+
+
 @BY
 @pytest.mark.usefixtures("_traced")
 def test_some_large_results_take_at_most_twice_their_memory(

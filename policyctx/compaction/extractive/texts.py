@@ -23,6 +23,8 @@ _MOST_READ = 400_000
 _LONGEST = 480
 # Words of a list that is one piece together with its lead.
 _LIST_WORDS = 40
+# So many items, each behind a sign and a space, are longer than a piece.
+_MOST_ITEMS = _LONGEST // 2
 # Words of a title or lead that is repeated before each entry, if it forbids them.
 _SHORT_LEAD = 6
 # Words of a message that is one piece.
@@ -45,6 +47,13 @@ _WRAPPED = re.compile(
 # White space is read where it begins, so that a long stretch of it is read once.
 _CLOSES = re.compile(r"(?:(?<![ \t])[ \t]+)?\n[ \t]*([\])};,]{1,4})[ \t]*(?=\n|\Z)")
 _OPENS = re.compile(r"^[ \t]*([\[({]{1,4})[ \t]*\n[ \t]*", re.MULTILINE)
+# Where lines behind and before are not joined, at least so many characters behind the last place.
+_SEAM = re.compile(
+    r"(?:[.!?:;。！？：；]|\w(?=\n[^a-zà-ÿ])|(?<![\[({ \t]\n)^[^\n]{0,28}\w(?:\n[\])};,]{1,4})?)"
+    r"\n(?=[^\s\])};,])",
+    re.MULTILINE,
+)
+_PART = 10_000
 _HEADING = re.compile(r"\s*(#{1,6}) (.+)")
 _TAG = re.compile(r"<(/?)([A-Za-z][\w.-]{0,60})(?:\s[^<>]{0,200})?>")
 # Elements whose text the user wrote, though a program put them there.
@@ -135,7 +144,7 @@ def _pieces(text: str, *, of_agent: bool) -> Iterator[Piece]:
             typed = "\n".join(part for part, _ in parts)
             for line, is_item, depth in _with_lists(typed, of_agent=of_agent):
                 bare = _SIGN.sub("", line)
-                for sentence in [bare] if is_item else _SENTENCE_END.split(bare):
+                for sentence in [bare] if is_item else _sentences_in(bare):
                     for said in _in_lines(sentence):
                         one = Piece(said, depth=depth)
                         yield one
@@ -207,7 +216,7 @@ def _runs(text: str) -> Iterator[tuple[str, bool]]:
 
     A few lines that only look printed may well be typed, and so may a prompt without output.
     """
-    begin, was, fenced = 0, "", False
+    begin, typed, count, was, fenced = 0, 0, 0, "", False
     goes_on: re.Pattern[str] | None = None
     for at in chain(_lines_in(text), (None,)):
         line = "" if at is None else text[at]
@@ -221,14 +230,20 @@ def _runs(text: str) -> Iterator[tuple[str, bool]]:
         kind = "certain" if certain else "printed" if _is_printed(line) else "typed"
         kind = kind if line.strip() or certain else was
         if at is None or (kind != was and at.start > begin):
-            run = text[begin : len(text) if at is None else at.start - 1]
-            count = sum(1 for part in _lines_in(run) if run[part].strip())
+            end = len(text) if at is None else at.start - 1
             pasted = was == "printed" and count >= _PRINTED_LINES
             if was == "certain":
-                pasted = count > 1 or not _PROMPT.match(run)
-            yield run, pasted
-            begin = len(text) if at is None else at.start
+                pasted = count > 1 or not _PROMPT.match(text[begin:end])
+            if pasted:
+                if typed < begin:
+                    yield text[typed : begin - 1], False
+                yield text[begin:end], True
+                typed = end + 1
+            begin, count = end + 1, 0
+        count += bool(line.strip())
         was = kind
+    if typed < len(text):
+        yield text[typed:], False
 
 
 def _is_printed(line: str) -> bool:
@@ -278,30 +293,52 @@ def _with_lists(text: str, *, of_agent: bool) -> Iterator[tuple[str, bool, int]]
 
     An entry of a list, or an indented line, is one piece. A short list is in the line of its lead.
     """
-    under, lead, items, titled = 0, "", list[tuple[str, bool]](), False
-    text = _OPENS.sub(r"\1 / ", _CLOSES.sub(r" / \1", _FENCE.sub("", text)))
-    for line in lines_in(_WRAPPED.sub(_unwrapped, text)):
-        if not line:
-            continue
+    under, lead, items, titled, given = 0, "", list[tuple[str, bool]](), False, 0
+    for line in filter(None, _whole_lines(_FENCE.sub("", text))):
         title = _HEADING.match(line)
         is_item = not title and (BULLET.match(line) is not None or line[:1].isspace())
         is_lead = line.rstrip().endswith((":", "："))
         if lead and (is_item or not (title or is_lead or (items and items[-1][1]))):
             items.append((_SIGN.sub("", line).strip(), is_item))
+            if len(items) > _MOST_ITEMS:
+                yield from _led(lead, items, under, given, is_title=titled, of_agent=of_agent)
+                del items[1:-1]
+                given = len(items)
             continue
-        yield from _led(lead, items, under, is_title=titled, of_agent=of_agent)
-        lead, items, titled = "", [], bool(title)
+        yield from _led(lead, items, under, given, is_title=titled, of_agent=of_agent)
+        lead, items, titled, given = "", [], bool(title), 0
         if title and not of_agent and _turns_around(title[2]):
             under, lead = len(title[1]) - 1, f"{title[2]}:"
         elif title:
             yield line, True, len(title[1]) - 1
             under = len(title[1])
         elif is_lead:
-            *before, lead = _SENTENCE_END.split(_SIGN.sub("", line).strip())
-            yield from ((one, False, under) for one in before)
+            for one in _sentences_in(_SIGN.sub("", line).strip()):
+                if lead:
+                    yield lead, False, under
+                lead = one
         elif line.strip():
             yield line, is_item, under
-    yield from _led(lead, items, under, is_title=titled, of_agent=of_agent)
+    yield from _led(lead, items, under, given, is_title=titled, of_agent=of_agent)
+
+
+def _whole_lines(text: str) -> Iterator[str]:
+    """Yield the lines, with those that a program has broken joined again, from parts of a text."""
+    at: int | None = 0
+    while at is not None:
+        seam = _SEAM.search(text, at + _PART)
+        end = seam and seam.end()
+        part = _OPENS.sub(r"\1 / ", _CLOSES.sub(r" / \1", text[at:end]))
+        yield from lines_in(_WRAPPED.sub(_unwrapped, part))
+        at = end
+
+
+def _sentences_in(line: str) -> Iterator[str]:
+    at = 0
+    for end in _SENTENCE_END.finditer(line):
+        yield line[at : end.start()]
+        at = end.end()
+    yield line[at:]
 
 
 def _unwrapped(line: re.Match[str]) -> str:
@@ -310,21 +347,28 @@ def _unwrapped(line: re.Match[str]) -> str:
 
 
 def _led(
-    lead: str, items: list[tuple[str, bool]], under: int, *, is_title: bool, of_agent: bool
+    lead: str,
+    items: list[tuple[str, bool]],
+    under: int,
+    given: int,
+    *,
+    is_title: bool,
+    of_agent: bool,
 ) -> Iterator[tuple[str, bool, int]]:
-    """Yield a lead with its items.
+    """Yield a lead with its items, unless the lead and so many of them were given before.
 
     A lead that forbids them is repeated before each entry of a list, a title before any line.
     """
-    whole = f"{lead} {'; '.join(item for item, _ in items)}".strip()
+    whole = "" if given else f"{lead} {'; '.join(item for item, _ in items)}".strip()
     is_list = len(items) <= 1 or all(is_item for _, is_item in items)
-    if is_list and words_in(whole) <= _LIST_WORDS and len(whole) <= _LONGEST:
+    is_short = words_in(whole) <= _LIST_WORDS and len(whole) <= _LONGEST
+    if is_list and is_short and not given:
         yield whole, True, under
         return
     repeats = (is_list or is_title) and not of_agent and _turns_around(lead)
-    if not repeats:
+    if not (repeats or given):
         yield lead, True, under
-    for item, is_item in items:
+    for item, is_item in items[given:]:
         yield (f"{lead} {item}" if repeats else item), is_item, under + (not repeats)
 
 
