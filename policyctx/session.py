@@ -417,12 +417,14 @@ class Session:
 
         `usage` is the map or the SDK's object of either API, cached tokens included. From then on
         gates and `until` compare the totals that the provider would bill; the size of an item never
-        changes. A second call, or a call without `apply` before it, has no effect. Raises
-        `UsageError` for a value that is not a usage.
+        changes. A second call, a call without `apply` before it, or a usage without tokens of a
+        prompt has no effect. Raises `UsageError` for a value that is not a usage.
         """
         usage = usage_of(usage)
         turn = self._calls.observe(usage)
-        return turn if self._recorder is None else self._recorder.billed(turn, usage)
+        if self._recorder is None or not usage.prompt:
+            return turn
+        return self._recorder.billed(turn, usage)
 
     observe_async = in_async(observe)
     """Learn from a `usage` as `observe` does, with the store written in a thread."""

@@ -59,8 +59,8 @@ levels and 64 KiB.
 A share such as `10%` is of what its key names. Durations are written `90s`, `5m`, `3h`, `30d`;
 sizes `512KiB`, `5GB`. `${NAME}` or `${NAME:-default}` may be the whole of a value, read from the
 environment and typed like a value in the file; an empty variable counts as unset. Errors, warnings
-and `policyctx show` print the expression; the value appears where it takes effect, such as in the
-paths of files.
+and `policyctx show` print the expression, never the value, which appears where it takes effect,
+such as in the paths of files.
 
 In a condition a map means *all*, a list of maps means *any*.
 

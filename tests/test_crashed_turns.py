@@ -8,18 +8,34 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from policyctx.errors import StoreError
 from policyctx.session import Session
 from tests.fuzz.histories import left_by
 from tests.fuzz.memory_store import MemoryStore
 from tests.policies import policy
 from tests.test_restarts import HOSTS, ROUNDS, in_all_shapes
 
-FORGETFUL = policy("""\
-    items: {user_message: {offload: true}}
+RULES = """\
+    items: {{user_message: {{offload: true}}}}
     min_chars: 0
-    store: {sync: never}
-    steps: [{name: questions, do: drop, select: {types: [user_message], keep_recent: 2}}]
-    """)
+    store: {{sync: never, on_failure: {on_failure}}}
+    steps: [{{name: questions, do: drop, select: {{types: [user_message], keep_recent: 2}}}}]
+    """
+FORGETFUL, RAISING = (policy(RULES.format(on_failure=one)) for one in ("keep", "raise"))
+
+
+class Filling(MemoryStore):
+    """A store that may have no room for more."""
+
+    is_full = False
+
+    def remember(self, records: Sequence[Mapping[str, Any]], *, flush: bool = True) -> None:
+        """Keep records. Raises `StoreError` without room."""
+        if self.is_full:
+            raise StoreError("no space left on device", path="journal.jsonl")
+        super().remember(records, flush=flush)
 
 
 class Unplugged(MemoryStore):
@@ -123,3 +139,18 @@ def test_words_that_are_said_again_stay_after_two_sessions_took_turns(shape: str
     back = other.apply([*back, *asked(shape, 5, 6)]).messages
     again = [*back, *said_again(shape, 1, in_round=7), *asked(shape, 8)]
     assert left_by(opened(store, shape), list(again)) == again
+
+
+@in_all_shapes
+def test_a_turn_whose_write_failed_has_seen_no_list(shape: str) -> None:
+    """The caller may go on without what was said in it."""
+    store = Filling()
+    left = opened(store, shape).apply(asked(shape, 0, 1, 2, 3)).messages
+    again = [*left, *said_again(shape, 1, in_round=4), *said_again(shape, 0, in_round=5)]
+    after = left_by(opened(store.copy(), shape), list(again))
+    anew = Session(RAISING, store=store, session_id="s", shapes=HOSTS.get(shape, ()))
+    store.is_full = True
+    with pytest.raises(StoreError):
+        anew.apply([*again, *asked(shape, 6)])
+    store.is_full = False
+    assert left_by(anew, list(again)) == after

@@ -53,6 +53,29 @@ def test_the_shape_of_the_responses_api_is_read_as_well(session: Session) -> Non
     assert (verdict.opens, verdict.number) == (True, 24_500)
 
 
+@pytest.mark.parametrize(
+    "usage",
+    [
+        {"prompt_tokens": None, "completion_tokens": None},
+        {"prompt_tokens": 0, "completion_tokens": 5, "total_tokens": 5},
+        {"input_tokens": None, "cache_read_input_tokens": None, "output_tokens": 5},
+        {"inputTokens": 0, "outputTokens": 0},
+        {"promptTokenCount": None},
+    ],
+)
+def test_a_usage_without_a_prompt_leaves_the_call_estimated(
+    usage: dict[str, int | None], session: Session
+) -> None:
+    """Some gateways send zeros; before, such a call counted as 0 tokens, all others as spared."""
+    for _ in range(2):
+        session.apply(MESSAGES)
+        session.observe(usage)
+    session.apply([*MESSAGES, {"role": "assistant", "content": "so"}, user()])
+    totals = session.totals()
+    assert totals.tokens_sent > 2_000
+    assert totals.calls == totals.estimated_calls == 1
+
+
 def test_usage_without_a_returned_list_is_ignored(session: Session) -> None:
     session.observe(BILLED)
     assert not opened(session)

@@ -21,7 +21,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from policyctx.cli.output import Grid, console
+from policyctx.cli.output import Grid, console, print_wrapped
 from policyctx.errors import Diagnostic, Location, PolicyError, counted
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.policy.sources import is_shipped
@@ -231,7 +231,7 @@ def tell(so_far: Progressed[T]) -> None:
         for sentence in _failed(failures):
             err.print(sentence)
     for sentence in _left(so_far):
-        err.print(sentence)
+        print_wrapped(err, sentence)
 
 
 def tell_left_out(looked: Iterable[AgentFiles]) -> None:
@@ -240,7 +240,7 @@ def tell_left_out(looked: Iterable[AgentFiles]) -> None:
     for home, found in (each for of in looked for each in of.found.items()):
         for what, number in found.left_out.items():
             files = counted(number, what)
-            err.print(f"skipped: {files} in {home.path()}, never followed or read")
+            print_wrapped(err, f"skipped: {files} in {home.path()}, never followed or read")
 
 
 def missing(so_far: Progressed[T]) -> Iterator[str]:
@@ -267,7 +267,9 @@ def _left(so_far: Progressed[T]) -> Iterator[str]:
         yield f"note: {more}: not understood: {unread_in_words(whole)}"
     if calls := so_far.repeated.total():
         again = f"{counted(calls, 'call')} in {counted(len(+so_far.repeated), 'file')}"
-        yield f"note: {again} repeat calls of the same or another file, and are counted once"
+        one = "repeats a call" if calls == 1 else "repeat calls"
+        are = "is" if calls == 1 else "are"
+        yield f"note: {again} {one} of the same or another file, and {are} counted once"
     skipped = so_far.passed_over
     yield from (f"skipped: {path}: not a recording of a known format" for path in skipped[:_LISTED])
     if len(skipped) > _LISTED:

@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 
 from policyctx.cli import output, progress
-from policyctx.cli.replay import Agents, Jobs, Since
+from policyctx.cli.replay import Agents, Jobs, Recordings, Since, recording_files
 from policyctx.cli.replay_output import outcome_report, session_table, unknown
 from policyctx.errors import counted, visible
 from policyctx.pricing.rows import prices_source
@@ -28,15 +28,16 @@ from policyctx.replay.summing import total
 
 _DEFAULT = "coding-agent"
 _NEWEST = 20
-_COLUMNS = (
-    *("agent", "project", "newest", "sessions", "calls", "tokens", "cached", "$"),
-    "compactions",
-)
-_PROJECT = 30
+_COLUMNS = ("sessions", "calls", "tokens", "cached", "$", "compactions")
+# The columns of each layout, the widest first, as positions in `_COLUMNS`.
+_LAYOUTS = (tuple(range(6)), (0, 1, 2, 3, 4), (0, 1, 2, 4), (1, 2, 4), (2, 4))
+# A project has at most the first of these characters; columns are left out until it has the second.
+_PROJECT, _SHORT_PROJECT = 30, 16
 
 
 @progress.interruptible()
 def sessions(
+    paths: Recordings = None,
     agent: Agents = None,
     since: Since = None,
     policy: Annotated[
@@ -52,10 +53,10 @@ def sessions(
 ) -> None:
     """Show what the coding agents on this machine were billed, and what a policy would have saved.
 
-    Finds the sessions of Claude Code, Codex and others in their usual folders, and honours the
-    variables that move these. Reads nothing else, follows no link in them, writes nothing but this
-    report, and sends nothing; SQLite may make the index of a journal (`-shm`) that an agent left
-    without one. The table has the bills that the agents recorded, at the prices of
+    Without PATHS, finds the sessions of Claude Code, Codex and others in their usual folders, and
+    honours the variables that move these. Reads nothing else, follows no link in them, writes
+    nothing but this report, and sends nothing; SQLite may make the index of a journal (`-shm`) that
+    an agent left without one. The table has the bills that the agents recorded, at the prices of
     the day of each call. Then the newest sessions are replayed under a policy.
 
     Exit codes: 0 done; 1 if no session was found, or a file could not be read or replayed; 130
@@ -64,16 +65,18 @@ def sessions(
     Example: policyctx sessions --agent claude-code --since 30d
     """
     out, loaded = output.console(), None if no_replay else progress.replay_policy(policy)
-    looked = inventory.files_of_agents(agent or (), since)
-    progress.tell_left_out(looked)
-    inventory.require_files(looked, named=bool(agent))
+    given = recording_files(paths, agent, since, partial=in_part) if paths else []
+    looked = [] if paths else inventory.files_of_agents(agent or (), since)
+    if not paths:
+        progress.tell_left_out(looked)
+        inventory.require_files(looked, named=bool(agent))
     replay: dict[str, Any] | None = None
     if not as_json:
         for line in _looked_in(looked):
             out.print(line)
         out.file.flush()
     with executor(jobs, None) as workers:
-        found, repeated = _glanced(looked, workers, since)
+        found, repeated = _given(given, workers) if paths else _glanced(looked, workers, since)
         newest = len(found.results) if every else min(_NEWEST, len(found.results))
         if not as_json:
             _print(out, found)
@@ -81,11 +84,15 @@ def sessions(
         progress.tell(found)
         code = found.exit_code
         if loaded is not None and newest and not found.is_interrupted:
-            files = inventory.files_to_replay(found.results, repeated, newest, partial=in_part)
+            if paths:
+                known = {file.path: file for file in given}
+                files = inventory.with_first(found.results, known, newest)
+            else:
+                files = inventory.files_to_replay(found.results, repeated, newest, partial=in_part)
             so_far = progress.gathered(files, partial(shown, loaded), workers)
             so_far.calls = sum(one.figures.calls for one in so_far.results)
             of = counted(newest, "session" if every else "newest session")
-            sentences = list(_saved(policy, so_far, newest, of))
+            sentences = list(_saved(policy, so_far, newest, found.results, of))
             if as_json:
                 replay = {"policy": policy, "answer": visible(sentences[0]), **_replay(so_far)}
             else:
@@ -98,6 +105,17 @@ def sessions(
     if as_json:
         output.print_json({**_report(looked, found), "replay": replay})
     raise typer.Exit(code)
+
+
+def _given(
+    files: Sequence[RecordingFile], workers: Executor
+) -> tuple[progress.Progressed[inventory.UsedSession], inventory.Repeated]:
+    """Read the usage of every named file as a replay reads it."""
+    so_far = progress.gathered(files, inventory.used_recording, workers)
+    so_far.results = [one for one in so_far.results if one.calls]
+    so_far.results.sort(key=lambda one: one.last or 0, reverse=True)
+    so_far.calls = sum(len(one.calls) for one in so_far.results)
+    return so_far, {}
 
 
 def _glanced(
@@ -143,23 +161,47 @@ def _looked_in(looked: Sequence[inventory.AgentFiles]) -> Iterator[str]:
 def _print(out: Console, found: progress.Progressed[inventory.UsedSession]) -> None:
     if not found.results:
         return
-    rows = []
-    for of in inventory.by_project(found.results):
-        project = output.shortened(_project(of[0].project), _PROJECT)
-        rows.append((of[0].agent, project, _day(of[0].last), *_cells(inventory.used(of))))
     whole = inventory.used(found.results)
-    rows.append(("all", "", "", *_cells(whole)))
     out.print()
-    out.print(output.Grid(_COLUMNS, rows, numeric=_COLUMNS[3:]))
+    out.print(_table(found.results, whole, out.width))
     out.print()
-    out.print(
+    output.print_wrapped(
+        out,
         "tokens: prompts and output as billed; cached: the share of the prompts that was read from"
-        f" the cache; $: at the prices of the day of each call, by {prices_source()}"
+        f" the cache; $: at the prices of the day of each call, by {prices_source()}",
     )
     for name, number in whole.without_price.items():
-        out.print(f"no price for {counted(number, 'call')} to {name}")
+        output.print_wrapped(out, f"no price for {counted(number, 'call')} to {name}")
     if whole.without_usage:
         out.print(f"no usage is recorded for {counted(whole.without_usage, 'call')}")
+
+
+def _table(
+    sessions: Sequence[inventory.UsedSession], whole: inventory.Used, width: int
+) -> output.Grid:
+    """Return the table with as many columns as leave the projects their room."""
+    projects = inventory.by_project(sessions)
+    names = [*(_project(of[0].project) for of in projects), ""]
+    heads = [*((of[0].agent, "", _day(of[0].last)) for of in projects), ("all", "", "")]
+    cells = [*(_cells(inventory.used(of)) for of in projects), _cells(whole)]
+    needed = min(_SHORT_PROJECT, max(map(len, ["project", *names])))
+    for layout in _LAYOUTS:
+        columns = ["agent", "", "newest", *(_COLUMNS[i] for i in layout)]
+        rows = [[*head, *(row[i] for i in layout)] for head, row in zip(heads, cells, strict=True)]
+        room = width - output.Grid(columns, rows, numeric=columns[3:]).width
+        if room >= needed:
+            break
+    columns[1], room = "project", min(max(room, _SHORT_PROJECT), _PROJECT)
+    for row, name in zip(rows, names, strict=True):
+        row[1] = _last_parts(name, room)
+    return output.Grid(columns, rows, numeric=columns[3:], whole=columns[:3])
+
+
+def _last_parts(project: str, most: int) -> str:
+    """Return a folder of at most `most` characters; a longer one loses its first parts."""
+    while len(project) > most and "/" in project.removeprefix("…/"):
+        project = f"…/{project.removeprefix('…/').partition('/')[2]}"
+    return output.shortened(project, most)
 
 
 def _cells(sums: inventory.Used) -> tuple[object, ...]:
@@ -175,13 +217,21 @@ def _acted(so_far: progress.Progressed[ShownSessions]) -> list[ShownSessions]:
 
 
 def _saved(
-    policy: str, so_far: progress.Progressed[ShownSessions], newest: int, sessions: str
+    policy: str,
+    so_far: progress.Progressed[ShownSessions],
+    newest: int,
+    table: Sequence[inventory.UsedSession],
+    sessions: str,
 ) -> Iterator[str]:
     """Yield what a policy would have saved, in a sentence, and which sessions it made dearer."""
     whole, acted = total(one.figures for one in so_far.results), _acted(so_far)
     if (more := whole.sessions - newest) > 0:
         sessions += f" and {more:,} more in their files, such as sub-agents'"
     yield verdict(policy, whole, sessions)
+    billed = inventory.used(table).dollars
+    if billed is not None and whole.priced:
+        others = " and the other sessions" if newest < len(table) else ""
+        yield f"the ${billed:,.2f} in the table also include output{others}"
     dearer = [one for one in acted if one.figures.dearer]
     names = (f"{one.name} {output.signed_dollars(one.figures.net.dollars, '$')}" for one in dearer)
     if dearer:
@@ -194,7 +244,7 @@ def _print_replay(
 ) -> None:
     out.print()
     for sentence in sentences:
-        out.print(sentence)
+        output.print_wrapped(out, sentence)
     acted = sorted(_acted(so_far), key=lambda one: one.figures.net.dollars)
     if acted:
         out.print()

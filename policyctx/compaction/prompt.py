@@ -127,7 +127,7 @@ _WORD = re.compile(r"[^\W_]+")
 _CIRCLED = re.compile("[\u2460-\u2487]")
 # Headings by their style, whatever their words; what is captured is part of the style. Numbered
 # lines that follow one another are a list.
-_TITLE, _DASH = r"[^\n:.。,]{1,60}?", r"\s[-\u2013—]\s"
+_TITLE, _DASH = r"[^\n:.。,]{1,60}?", r"[^\S\n][-\u2013—][^\S\n]"
 _HEADING_STYLES = [
     re.compile(style, re.MULTILINE | re.IGNORECASE)
     for style in (

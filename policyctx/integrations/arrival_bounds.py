@@ -17,6 +17,7 @@ import hashlib
 import json
 import os
 import stat
+import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import policyctx
@@ -34,6 +35,7 @@ _MOST_TOOLS = 500
 _MOST_BYTES = 1 << 18
 _COMPACTED, _PASS = ".compacted", ".pass"
 _MOST_DIGITS = 20
+_WEEK = 7 * 86_400
 
 
 class LeastSize(NamedTuple):
@@ -121,7 +123,14 @@ def mark_compaction(session_id: str, size: int) -> None:
 
 
 def keep_pass(session_id: str, found: str) -> None:
-    """Keep what was found in a session's transcript until `forget`; a failure is ignored."""
+    """Keep what was found in a session's transcript until `forget`; a failure is ignored.
+
+    What was kept for another session more than a week ago is removed.
+    """
+    with contextlib.suppress(OSError):
+        for path in _remembered(_PASS):
+            if os.stat(path).st_mtime < time.time() - _WEEK:
+                os.unlink(path)
     with contextlib.suppress(OSError):
         content = f"{policyctx.__version__}\n{found}".encode("utf-8", "surrogatepass")
         _replace_file(_compaction_file(session_id) + _PASS, content)
@@ -130,9 +139,11 @@ def keep_pass(session_id: str, found: str) -> None:
 def kept_pass(session_id: str) -> str:
     """Return what `keep_pass` of this version kept; empty for nothing."""
     try:
-        version, _, found = _text(_compaction_file(session_id) + _PASS).partition("\n")
+        # What was found in a long transcript may be longer than the other files.
+        content = _read(_compaction_file(session_id) + _PASS, -1).decode()
     except (OSError, ValueError):
         return ""
+    version, _, found = content.partition("\n")
     return found if version == policyctx.__version__ else ""
 
 
@@ -148,8 +159,10 @@ class ClaimedCompaction(NamedTuple):
         """Forget it, unless another one has been remembered since; a failure is ignored."""
         with contextlib.suppress(OSError):
             if os.path.samestat(os.stat(self.path), os.fstat(self.descriptor)):
+                # The user's words first: a killed process leaves none.
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(self.path + _PASS)
                 os.unlink(self.path)
-                os.unlink(self.path + _PASS)
 
 
 def claimed_compaction(session_id: str) -> ClaimedCompaction | None:
@@ -175,9 +188,14 @@ def claimed_compaction(session_id: str) -> ClaimedCompaction | None:
 def forget_compactions() -> None:
     """Remove what is remembered of compactions; a failure is ignored."""
     with contextlib.suppress(OSError):
-        for name in os.listdir(_cache_folder()):
-            if _COMPACTED in name:  # a killed process leaves more behind it
-                os.unlink(f"{_cache_folder()}/{name}")
+        for path in _remembered(_COMPACTED):
+            os.unlink(path)
+
+
+def _remembered(kind: str) -> Iterator[str]:
+    """Yield the files of a kind, also what a killed process left of one. Raises `OSError`."""
+    folder = _cache_folder()
+    return (f"{folder}/{name}" for name in os.listdir(folder) if kind in name)
 
 
 def least_size(policy: OffloadPolicy, tool: str) -> LeastSize:
@@ -327,13 +345,13 @@ def _text(path: str) -> str:
     return _read(path).decode("utf-8-sig")
 
 
-def _read(path: str) -> bytes:
-    """Return the start of a regular file. Raises `OSError`; a pipe is not waited for."""
+def _read(path: str, most: int = _MOST_BYTES) -> bytes:
+    """Return the start of a regular file, all of it for -1. Raises `OSError`; waits for no pipe."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise FileNotFoundError(path)
-        return file.read(_MOST_BYTES)
+        return file.read(most)
 
 
 def _digest(text: str) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterator
 from fractions import Fraction
 from functools import cache
 from typing import Annotated, Any, Literal, get_args, get_origin
+from unicodedata import normalize
 
 from pydantic import ConfigDict, PydanticUserError, TypeAdapter, ValidationError
 
@@ -59,8 +60,10 @@ def _correction(path: Path, value: object) -> object:
 
 
 def as_name(text: str) -> str:
-    """Return a name of `a-z`, `0-9` and `-` for a text; empty where nothing is left of it."""
-    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
+    """Return a name of `a-z`, `0-9` and `-` for a text; empty where letters would be lost."""
+    plain = re.sub(r"[\u0300-\u036f]", "", normalize("NFKD", text.casefold()))
+    is_lossy = re.search(r"[^\W\d_a-z]", plain)
+    return "" if is_lossy else re.sub(r"[^a-z0-9]+", "-", plain).strip("-")
 
 
 def key_for_word(path: Path, node: Node, present: Collection[str]) -> str:

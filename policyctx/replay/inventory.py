@@ -15,7 +15,7 @@ from policyctx.pricing.dollars import dollars
 from policyctx.pricing.rows import row_of
 from policyctx.replay.cost import shares_of
 from policyctx.replay.executing import unexpected
-from policyctx.replay.places import RecordingFile
+from policyctx.replay.places import Place, RecordingFile, place_of
 from policyctx.replay.readers.home import Home, HomeFile, HomeFiles, files_of
 from policyctx.replay.readers.registered import glances, homes, readers
 from policyctx.replay.readers.source import source_of
@@ -98,7 +98,7 @@ def require_files(looked: Sequence[AgentFiles], *, named: bool) -> None:
     raise InputError("\n  ".join((nothing, *lines)))
 
 
-_WAY_ON = "`policyctx audit PATHS` reads recordings that are elsewhere; `policyctx demo` needs none"
+_WAY_ON = "PATHS after the command reads recordings that are elsewhere; `policyctx demo` needs none"
 
 
 def older_in_words(ended: Sequence[float], what: str) -> str:
@@ -128,7 +128,7 @@ class UsedSession:
     agent: str
     project: str
     name: str
-    path: Path
+    path: Place
     calls: Sequence[UsedCall]
 
     @property
@@ -145,7 +145,7 @@ def used_sessions(
     try:
         reader = next(one for one in readers() if format_ == one.FORMAT)
         source = source_of(file.path.name, partial(open_file, file.path))
-        found = [_used(agent, file, one) for one in glances(reader, source)]
+        found = [_used(agent, file.path, file.project, one) for one in glances(reader, source)]
     except PolicyctxError as error:
         return [FailedRecording(str(file.path), str(error))]
     except OSError as error:
@@ -155,13 +155,18 @@ def used_sessions(
     return [*found, PartlyRead(str(file.path), dict(source.not_understood))]
 
 
-def _used(agent: str, file: HomeFile, recording: Recording) -> UsedSession:
+def used_recording(recording: Recording, path: str) -> UsedSession:
+    """Return what was billed for a recording of a file that was named, in any process."""
+    return _used(recording.format, place_of(path), "", recording)
+
+
+def _used(agent: str, path: Place, folder: str, recording: Recording) -> UsedSession:
     calls, bill = recording.calls, recording.bill
     if bill is not None and bill.usage.prompt:
         shares = shares_of([1] * len(calls), bill)[: bill.calls]
         calls = (*(replace(c, usage=u) for c, u in zip(calls, shares, strict=False)),)
-    project = recording.project or file.project
-    return UsedSession(agent, project, recording.name, file.path, [*map(_call, calls)])
+    project = recording.project or folder
+    return UsedSession(agent, project, recording.name, path, [*map(_call, calls)])
 
 
 def _call(call: ModelCall) -> UsedCall:
@@ -174,7 +179,7 @@ def _call(call: ModelCall) -> UsedCall:
     return UsedCall(call.id, usage, cost, name, call.at, call.why_anew == "compaction")
 
 
-Repeated: TypeAlias = dict[Path, Counter[str]]
+Repeated: TypeAlias = dict[Place, Counter[str]]
 """By file: the ids of calls that a newer one has, too; empty for those of the file itself."""
 
 
@@ -186,7 +191,7 @@ def counted_once(
     Also the calls that were left out for that.
     """
     found, repeated, seen = list[UsedSession](), Repeated(), set[str]()
-    of_file: dict[Path, set[str]] = {}
+    of_file: dict[Place, set[str]] = {}
     for session in sorted(sessions, key=lambda one: one.last or 0, reverse=True):
         if not is_used_since(session.last, since):
             continue
@@ -244,17 +249,28 @@ def used(sessions: Sequence[UsedSession]) -> Used:
 def files_to_replay(
     sessions: Sequence[UsedSession], repeated: Repeated, chosen: int, *, partial: bool = False
 ) -> list[RecordingFile]:
-    """Return the files of the first sessions of a list that has the newest first.
+    """Return the files of agents with the first sessions of a list that has the newest first.
 
     Of a file with others as well, what was used before the last of these is left out.
     """
+    known: dict[Place, RecordingFile] = {
+        one.path: RecordingFile(
+            *(one.path, True, one.path.stat().st_size if one.path.exists() else 0, partial),
+            repeated=frozenset(repeated[one.path]),
+        )
+        for one in sessions[:chosen]
+        if isinstance(one.path, Path)
+    }
+    return with_first(sessions, known, chosen)
+
+
+def with_first(
+    sessions: Sequence[UsedSession], known: Mapping[Place, RecordingFile], chosen: int
+) -> list[RecordingFile]:
+    """Return those of the known files that have the first sessions of a list, as above."""
     first, oldest = sessions[:chosen], sessions[:chosen][-1].last
     mixed = {one.path for one in sessions[chosen:]}
     return [
-        RecordingFile(
-            *(path, True, path.stat().st_size if path.exists() else 0, partial),
-            repeated=frozenset(repeated[path]),
-            since=oldest if path in mixed else None,
-        )
+        replace(known[path], since=oldest) if path in mixed else known[path]
         for path in dict.fromkeys(one.path for one in first)
     ]

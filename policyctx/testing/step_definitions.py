@@ -25,7 +25,7 @@ from pytest_bdd.steps import StepFunctionContext, StepNamePrefix, step_function_
 
 from policyctx.paths import path_from
 from policyctx.testing.contents import PIECES
-from policyctx.testing.kinds import KINDS, Kind
+from policyctx.testing.kinds import COUNT_WORDS, KINDS, Kind
 from policyctx.testing.selecting import ITEMS, Fate
 from policyctx.testing.world import World
 
@@ -280,7 +280,7 @@ _ENDING = re.compile(r"(?<=\w{3})(ing|ed|es|s|ly|e|y)$")
 _NOTHING = frozenset(
     "a an and are as at be been by did for from had has have he in is it its of on or she so that"  # noqa: SIM905
     " the their them then there they this to was were which with".split()
-)
+).union(COUNT_WORDS)
 _TIME = re.compile(r"(second|minute|hour|day|week|duration)s?")
 _SAME = 4
 """Words that begin with so many letters of one another are of one stem."""

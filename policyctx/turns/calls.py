@@ -95,7 +95,8 @@ class Calls:
     def observe(self, usage: Usage) -> Turn[None]:
         """Learn from the usage of a model call, and report it."""
         memory = yield from self._knowledge.recall()
-        self.reporting.usage(usage)
+        if usage.prompt:
+            self.reporting.usage(usage)
         memory.observe(usage)
         if self._knowledge.keeps_state and memory.has_decided:
             yield from note(memory.usage_record())
@@ -360,6 +361,7 @@ class Calls:
         """Keep the decisions of a plan in the store, and move the ledger on."""
         settings = known.conversation.policy.store
         entries = known.entries(planned, changes)
+        seen = None if memory is None else memory.seen
         if planned.new and settings.keeps_state:
             try:
                 marks = known.conversation.marks.after(planned.new)
@@ -370,7 +372,7 @@ class Calls:
                 yield from Remember((*records, *beside)).ask()
             except StoreError as error:
                 if memory is not None:
-                    memory.sums = None
+                    memory.sums, memory.seen = None, seen
                 planned = _unsaved(planned, error, settings)
                 changes = known.edited(planned)
                 entries = known.entries(planned, changes)

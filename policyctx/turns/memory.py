@@ -429,9 +429,12 @@ class Memory:
         return self.tallied.totals(self.ledger, len(self.replacements.made), answered)
 
     def observe(self, usage: Usage) -> None:
-        """Learn from the usage of the response to the list that was returned last."""
+        """Learn from the usage of the response to the list that was returned last.
+
+        A usage without a prompt, which some gateways send, is none.
+        """
         self.tallied.spared_last = 0
-        if (sent := self.sent) is not None:
+        if usage.prompt and (sent := self.sent) is not None:
             self.sent = None
             counted = sent.conversation.counted(sent.facts)
             self.correction = self.correction.observed(counted, usage)

@@ -136,6 +136,55 @@ def test_the_table_has_a_row_for_each_agent_and_project_the_newest_first(home: P
     assert rows[3][:3] == ["all", "4", "7"]
 
 
+@pytest.mark.parametrize("width", [80, 120])
+def test_each_project_has_one_line_with_its_last_part_and_its_day(
+    home: Path, monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    for name in ("first-service", "second-service"):
+        cwd = f"/Users/somebody/Developer/company/repositories/{name}"
+        claude(home / f".claude/projects/p/{name}.jsonl", cwd=cwd)
+    run = policyctx("sessions", "--jobs", "1")
+    lines = run.stdout.splitlines()
+    assert max(map(len, lines[2:])) <= width
+    start = next(i for i, line in enumerate(lines) if line.startswith("agent "))
+    day = time.strftime("%Y-%m-%d", time.localtime(time.time() - DAY))
+    for row in lines[start + 1 : start + 3]:
+        project = row.split()[1]
+        assert project.startswith("…/")
+        assert project.endswith("-service")
+        assert row.split()[2] == day
+    assert lines[start + 3].startswith("all ")
+
+
+def test_paths_are_read_in_place_of_the_agents_folders(home: Path, tmp_path: Path) -> None:
+    claude(home / ".claude/projects/p/own.jsonl")
+    elsewhere = tmp_path / "elsewhere"
+    claude(elsewhere / "a.jsonl", calls=2, ids="s", days=2)
+    claude(elsewhere / "b.jsonl", calls=3, ids="s", days=1)
+    codex(elsewhere / "1.jsonl", days=9)
+    (elsewhere / "readme.md").write_text("no recording")
+    run = policyctx("sessions", elsewhere, "--json", "--jobs", "1")
+    found = json.loads(run.stdout)
+    assert (run.returncode, found["passed_over"]) == (0, [str(elsewhere / "readme.md")])
+    assert [one["agent"] for one in found["projects"]] == ["claude-code", "codex"]
+    assert found["total"]["calls"] == found["replay"]["total"]["calls"] == 4
+    kept = json.loads(policyctx("sessions", elsewhere, "--since", "5d", "--json").stdout)
+    assert kept["total"]["calls"] == 3
+    assert policyctx("sessions", elsewhere, "--agent", "codex").returncode == 2
+    missing = policyctx("sessions", tmp_path / "missing")
+    assert missing.returncode == 1
+    assert "missing: No such file" in missing.stderr
+
+
+def test_the_dollars_of_the_table_are_those_of_prompts_and_output(home: Path) -> None:
+    claude(home / ".claude/projects/p/a.jsonl", calls=9, size=9_000)
+    lines = policyctx("sessions", "--jobs", "1").stdout.splitlines()
+    answer = next(i for i, line in enumerate(lines) if line.startswith("coding-agent would have "))
+    billed = next(line for line in lines if line.startswith("all ")).split()[-2]
+    assert lines[answer + 1] == f"the ${billed} in the table also include output"
+
+
 def test_the_report_as_json_has_the_same_figures(home: Path) -> None:
     claude(home / ".claude/projects/-srv-app/a.jsonl", calls=3)
     found = report("--no-replay")
@@ -255,7 +304,7 @@ def test_an_empty_home_leads_on_in_three_lines(home: Path, command: list[str]) -
     assert len(said) <= 3
     assert said[0].startswith("error: no session was found in the folders of claude-code, cline, ")
     assert "`policyctx demo`" in run.stderr
-    assert "`policyctx audit PATHS`" in run.stderr
+    assert "PATHS after the command" in run.stderr
     folder = home / ".claude/projects"
     run = policyctx(*command, "--agent", "claude-code")
     assert f"  claude-code: {folder}: not there; CLAUDE_CONFIG_DIR moves it\n" in run.stderr

@@ -305,6 +305,37 @@ def test_many_messages_take_at_most_twice_their_memory(
     assert times_of(by, messages, url, tmp_path) < 2
 
 
+def _in_short_lines(what: str, letters: str) -> list[Message]:
+    # Of a text of user or agent 400,000 characters are read.
+    drawn = text_of(letters, 1_200_000 if what in {"user", "assistant"} else 400_000)
+    log = "\n".join(drawn[at : at + 20] for at in range(0, len(drawn), 20))
+    if what == "result":
+        return session_of(log)
+    if what == "user":
+        return [user(log), *_END]
+    if what == "assistant":
+        return [user("go"), {"role": "assistant", "content": log}, *_END]
+    change = {
+        "written": {"file_path": "a.py", "content": log},
+        "edited": {"file_path": "a.py", "old_string": "x = 1", "new_string": log},
+        "patched": {"input": f"*** Begin Patch\n*** Update File: a.py\n+{log}\n*** End Patch"},
+    }[what]
+    messages = session_of("ok")
+    messages[1]["content"][0] |= {"name": "Write" if what == "written" else "edit", "input": change}
+    return messages
+
+
+@pytest.mark.parametrize("letters", LETTERS)
+@pytest.mark.parametrize("what", ["result", "user", "assistant", "written", "edited", "patched"])
+@pytest.mark.parametrize("by", ["extractive"])
+@pytest.mark.usefixtures("_traced")
+def test_an_extractive_summary_of_short_lines_takes_at_most_twice_their_memory(
+    by: str, what: str, letters: str, url: str, tmp_path: Path
+) -> None:
+    """Python needs more for a short line than for its characters."""
+    assert times_of(by, _in_short_lines(what, LETTERS[letters]), url, tmp_path) < 2
+
+
 @BY
 @pytest.mark.usefixtures("_traced")
 def test_some_large_results_take_at_most_twice_their_memory(

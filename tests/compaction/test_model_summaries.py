@@ -242,6 +242,13 @@ class TestContent:
         text = "\n\n".join(f"{heading}\nThe port moved to 8081." for heading in headings)
         assert missing_sections(text, SECTIONS) == []
 
+    def test_a_line_above_a_list_is_not_a_heading(self) -> None:
+        """Before, the line break and the sign of the list were the dash behind a heading."""
+        words = ("Ziele", "Dateien", "Aufrufe", "Stand", "Fehler")
+        text = "\n".join(f"{word}:\n" + "es gilt nun\n- Port 8081\n" * 3 for word in words)
+        assert missing_sections(text, SECTIONS) == []
+        assert missing_sections("es gilt nun\n- Port 8081\n" * 6, SECTIONS) != []
+
     @pytest.mark.parametrize(
         "text",
         [

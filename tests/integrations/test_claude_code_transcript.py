@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyctx.integrations.arrival_bounds import kept_pass
+from policyctx.integrations.arrival_bounds import (
+    claimed_compaction,
+    keep_pass,
+    kept_pass,
+    mark_compaction,
+)
 from policyctx.integrations.claude_code_compaction import asked_of_summary, missing, reminder
 from policyctx.integrations.claude_code_transcript import Pass
 from policyctx.planning.compiled import OffloadPolicy
@@ -82,6 +88,50 @@ def test_a_later_event_of_a_compaction_reads_only_what_is_new(
     tool = session.event("PostToolUse")
     assert bytes_read(lambda: found.append(missing(tool, POLICY, 1))) < 100_000
     assert ("The staging port is 8081. [line 3]" in str(found)) is not keeps
+
+
+@pytest.mark.skipif(not IO.exists(), reason="counts what Linux counts")
+def test_what_was_found_is_kept_however_long_it_is(session: Session) -> None:
+    session.say("Never push to main.", f"The log of the pump: {'it leaks; ' * 40_000}")
+    session.call("Bash", {"command": "make"}, "x" * 2_000_000)
+    asked_of_summary(session.event("PreCompact"), POLICY)
+    start = session.event("SessionStart", source="compact")
+    assert bytes_read(lambda: reminder(start, POLICY)) < 1_000_000
+
+
+def test_what_no_delivery_removed_is_removed_after_a_week(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    keep_pass("cancelled", "Never push to main.")
+    [cancelled] = tmp_path.rglob("*.pass")
+    os.utime(cancelled, (0, time.time() - 6 * 86_400))
+    keep_pass("next", "")
+    assert kept_pass("cancelled") == "Never push to main."
+    os.utime(cancelled, (0, time.time() - 8 * 86_400))
+    keep_pass("next", "")
+    assert not cancelled.exists()
+    assert len([*tmp_path.rglob("*.pass")]) == 1
+
+
+def test_a_process_that_is_killed_while_it_forgets_leaves_no_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    keep_pass("s", "Never push to main.")
+    mark_compaction("s", 1)
+    claimed = claimed_compaction("s")
+    assert claimed
+    removed: list[str] = []
+    unlink = os.unlink
+
+    def recorded(path: str) -> None:
+        removed.append(Path(path).suffix)
+        unlink(path)
+
+    monkeypatch.setattr(os, "unlink", recorded)
+    claimed.forget()
+    assert removed == [".pass", ".compacted"]
 
 
 @st.composite

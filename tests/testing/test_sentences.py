@@ -122,6 +122,12 @@ PARAPHRASES = [
     ("given", "a tool whose results are ephemeral", "Given the tool read_file is ephemeral"),
     ("then", 'the result "a" was offloaded', 'Then the result "a" is offloaded'),
     ("given", "the agent was idle for 10 minutes", "When 1 hour passes"),
+    ("given", "the agent was idle for two hours", "When 1 hour passes"),
+    (
+        "given",
+        "three Bash results that failed",
+        "Given a failed result of 300 characters from Bash",
+    ),
     ("when", "the policy is aplied", "When the policy is applied"),
     ("given", "a conversation with 50 messages", "Given a session with"),
     ("given", "the agent has read 4 files", "Given the agent has read the file"),

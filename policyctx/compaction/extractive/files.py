@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from posixpath import normpath
 from typing import NamedTuple
 
 from policyctx.compaction.extractive.languages import Cues
-from policyctx.compaction.extractive.texts import one_line, shortened, words_of
+from policyctx.compaction.extractive.texts import lines_in, one_line, shortened, words_of
 from policyctx.definitions.items import Item
 from policyctx.messages.reading import Reading
 from policyctx.planning.superseded import PathFields, path_in
@@ -40,7 +41,8 @@ _OUTPUT_ID = re.compile(r'"(exit_code|session_id)": ?(\d+)')
 _NOTICE = re.compile(r"\s*<[\w-]*notification>.{0,2000}?<status>", re.DOTALL)
 _NOTED = re.compile(r"<(status|summary|result)>([^<]*)")
 # A command in the text of a reply, and how the message behind it begins.
-_COMMAND_IN_TEXT = re.compile(r"^```(?:bash|sh|shell)\n(.*?)\n```$", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(r"^```(?:bash|sh|shell)\n", re.MULTILINE)
+_FENCE_END = re.compile(r"\n```$", re.MULTILINE)
 RETURNED = re.compile(r"\s*<returncode>(-?\d+)</returncode>\s*(?:<\w+>\n?)?(.*)", re.DOTALL)
 _NAME_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
@@ -144,8 +146,16 @@ def command_in_text(items: Sequence[Item], position: int) -> tuple[str, str, str
     if items[position].kind != "assistant_message" or position + 1 == len(items):
         return None
     returned = RETURNED.match(items[position + 1].text)
-    commands = _COMMAND_IN_TEXT.findall(items[position].text) if returned else ()
+    commands = [*_fenced(items[position].text)] if returned else ()
     return (commands[0], returned[1], returned[2]) if returned and len(commands) == 1 else None
+
+
+def _fenced(text: str) -> Iterator[str]:
+    """Yield the commands in fences; where a fence has no end, none behind it has one."""
+    at = 0
+    while (start := _FENCE.search(text, at)) and (end := _FENCE_END.search(text, start.end())):
+        yield text[start.end() : end.start()]
+        at = end.end()
 
 
 def _printed(text: str) -> str:
@@ -234,7 +244,8 @@ _PROGRAMS: Mapping[str, str] = {
 _COMMITS = re.compile(r"\bgit commit\b")
 _MISSING = "No such file"
 _REFUSED = re.compile(r"no changes added|nothing added|hook id: ")
-_FIELD = re.compile(r'"(\w+)": ?"([^"]*)"')
+# The last field of a text that is cut off has no end.
+_FIELD, _MOST_OF_CHANGE = re.compile(r'"(\w+)": ?"([^"]*)(?:"|\Z)'), 50_000
 # A line that is more than a comment, a title or a bracket.
 _WORD, _LONGEST_LINE = re.compile(r"\s*[^\W\d]"), 100
 _IMPORTS = re.compile(r"\s*(?:import|from|use|using|package|#include|require)\b")
@@ -245,7 +256,10 @@ PRINTS = re.compile(
     r"(?:cat|head|tail|less|nl|bat|sed -n|cd|pwd|echo|printf|wc|sort|uniq|xargs)(?![\w-])"
 )
 _SED_LINES = re.compile(r"\b(\d+),(\d+)p\b")
-_IS_COUNT = re.compile(r"limit|count|length|num", re.IGNORECASE)
+_IS_RANGE = re.compile(r"range|lines", re.IGNORECASE)
+_IS_FIRST = re.compile(r"offset|start|first|begin|from|line_?num|^line$", re.IGNORECASE)
+_IS_LAST = re.compile(r"end|last", re.IGNORECASE)
+_IS_COUNT = re.compile(r"limit|count|length|^num", re.IGNORECASE)
 _MOST_RANGES = 6
 _MOVES = re.compile(r"\(?(?:cd|pushd)\s+(?:([\w~./@+-]*[\w~./])/?\s*$)?")
 _IS_PATH = re.compile(r"(?=.*\w)[\w~.@+-]*[/.][\w~./@+-]*")
@@ -286,9 +300,9 @@ class FileState(NamedTuple):
 
     @property
     def new_line(self) -> str:
-        """The first line that its last change made."""
+        """The first line that its last change made; empty for a file that was only read."""
         if self.change is None or self.state not in {"edited", "written"}:
-            return self.line
+            return "" if self.state == "read" else self.line
         return _new_line(self.change, self.path)
 
     def at(self, commit: int) -> FileState:
@@ -430,34 +444,49 @@ def _lines_read(call: Call, path: str) -> str:
     if call.command is not None:
         found = (one for part in parts for one in _SED_LINES.findall(part))
         return ",".join(f"{first}-{last}" for first, last in found)
-    numbers = {key: one for key, one in call.fields.items() if type(one) is int}
-    numbers |= {
-        str(i): one for field in call.fields.values() if isinstance(field, list)
-        for i, one in enumerate(field) if type(one) is int
-    }  # fmt: skip
-    first = next((one for key, one in numbers.items() if not _IS_COUNT.search(key)), 1)
-    last = next((first + one - 1 for key, one in numbers.items() if _IS_COUNT.search(key)), 0)
-    last = last or (list(numbers.values())[1] if len(numbers) > 1 else 0)
-    return f"{first}-{last or ''}" if numbers else ""
+    first, last = _pair(call) or (_number(call, _IS_FIRST), _number(call, _IS_LAST))
+    count = _number(call, _IS_COUNT)
+    if first is None and last is None and count is None:
+        return ""
+    first = 1 if first is None else first
+    last = first + count - 1 if last is None and count is not None else last
+    return "" if first < 0 else f"{first}-{last if last is not None and last > 0 else ''}"
+
+
+def _pair(call: Call) -> tuple[int | None, int | None] | None:
+    for key, one in call.fields.items():
+        if _IS_RANGE.search(key) and isinstance(one, list) and [*map(type, one)] == [int, int]:
+            return one[0], one[1]
+    return None
+
+
+def _number(call: Call, field: re.Pattern[str]) -> int | None:
+    found = (one for key, one in call.fields.items() if type(one) is int and field.search(key))
+    return next(found, None)
 
 
 def _new_line(call: Call, path: str) -> str:
     """Return the first line of a change that is more than a comment; empty for a command."""
+    ends = ("\n", "\\n", "\\r\\n")
+    start = max(0, *(call.text.find(f" File: {path}{end}") for end in ends))
     text = (
-        call.text.replace("\\r\\n", "\n")
+        call.text[start : start + _MOST_OF_CHANGE]
+        .replace("\\r\\n", "\n")
         .replace("\\n", "\n")
         .replace("\\t", " ")
         .replace('\\"', "\x00")
     )
     patch = text.partition(f" File: {path}\n")[2].partition("\n*** ")[0]
-    old, lines = "", [line[1:] for line in patch.split("\n") if line.startswith("+")]
+    old, lines = "", (line[1:] for line in lines_in(patch) if line.startswith("+"))
     if not patch and call.command is None:
         texts = [(key, value) for key, value in _FIELD.findall(text) if value != path]
         old = "".join(value for key, value in texts if key.startswith("old"))
-        lines = [value for key, value in texts if not key.startswith("old")][-1:]
-        lines = [line for value in lines for line in value.split("\n")]
-    new = [line for line in lines if line not in old and _WORD.match(line)]
-    first = next((line for line in new if not _IMPORTS.match(line)), "".join(new[:1]))
+        given = [value for key, value in texts if not key.startswith("old")][-1:]
+        lines = (line for value in given for line in lines_in(value))
+    new = (line for line in lines if line not in old and _WORD.match(line))
+    opening = next(new, "")
+    told = (line for line in chain((opening,), new) if not _IMPORTS.match(line))
+    first = next(told, opening)
     return shortened(one_line(first.replace("\x00", '"')), _LONGEST_LINE)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterator, Sequence
+from itertools import filterfalse
 
 from policyctx.compaction.extractive.files import (
     EXCEPTION,
@@ -13,7 +14,7 @@ from policyctx.compaction.extractive.files import (
     command_parts,
     parts_in,
 )
-from policyctx.compaction.extractive.texts import marked, one_line, shortened
+from policyctx.compaction.extractive.texts import lines_in, marked, one_line, shortened
 
 # Of a result only the beginning and the end are looked at.
 LOOKED_AT = 2_000
@@ -99,10 +100,13 @@ def outcome_of(call: Call, command: str, most: int = 0) -> str:
         code += " of the last command"
     said = _without_frame(ends.split("\n"))
     if most and not (runs and not code):
-        words = shortened(" / ".join(map(one_line, said)), most, 2)
+        whole = " / ".join(map(one_line, said))
+        words = shortened(whole, most, 2)
         verdicts = [one_line(line) for line in said if _VERDICT.match(line)][-_LAST_LINES:]
-        if missing := [line for line in verdicts if line not in words]:
-            words = words.replace(" … ", f" … {' … '.join(missing)} … ", 1)
+        if missing := [shortened(line, _LONGEST_LINE) for line in verdicts if line not in words]:
+            middle = f" … {' … '.join(missing)} … "
+            half = (most - len(middle)) // 2
+            words = f"{whole[:half].rstrip()}{middle}{whole[-half:].lstrip()}"
         return ": ".join(filter(None, (code, words))) or NO_OUTPUT
     said = [one_line(line) for line in said if re.search(r"\w", line)]
     told = [line for line in said if not _EXIT_CODE.search(line) and not _FRAME.match(line)]
@@ -143,8 +147,8 @@ def _surrounds(line: str) -> bool:
 
 def names_only(call: Call, paths: Container[str]) -> bool:
     """Whether a result only names files that are listed."""
-    lines = [line for line in (call.result or "").split("\n") if not _FOUND.match(line)]
-    return bool(lines) and all(line in paths for line in lines)
+    told = filterfalse(_FOUND.match, lines_in(call.result or ""))
+    return next(told, None) in paths and all(line in paths for line in told)
 
 
 def shown_of(call: Call, command: str, *, is_file: bool) -> str:
@@ -180,12 +184,14 @@ def _hunks(text: str) -> Iterator[str]:
         head, *hunks = file.split("\n@@ ")
         changed = [_CHANGED.findall(hunk.partition("\n")[2]) for hunk in hunks]
         # Where only the end of the last line changed, both sides read the same.
-        changed = [
-            found for found in changed if len({line[1:] for line in found}) != 1 or len(found) == 1
-        ]
+        changed = [found for found in changed if _side("-", found) != _side("+", found)]
         if most == 1:
             changed = [sorted(found, key=lambda line: line[0] == "-") for found in changed]
         shown = (line for found in changed for line in found[:most])
         lines = " … ".join(shortened(one_line(line), _LONGEST_LINE) for line in shown)
         if lines and "\nnew file mode" not in head:
             yield f"{head.split(chr(10))[0].rpartition(' b/')[2]}: {lines}"
+
+
+def _side(sign: str, lines: Sequence[str]) -> list[str]:
+    return [line[1:] for line in lines if line[0] == sign]

@@ -249,10 +249,10 @@ def _described(text: str, *, of_agent: bool = False) -> str:
     """Return the line that stands for pasted text: what it is, how it begins, and its length."""
     tag = _TAG.match(text.lstrip())
     count, first = 0, ""
-    for at in _lines_in(text):
-        if _SAYS.search(_TAG.sub("", text[at])):
+    for said in lines_in(text):
+        if _SAYS.search(_TAG.sub("", said)):
             count += 1
-            line = "" if first else one_line(text[at])
+            line = "" if first else one_line(said)
             first = first or ("" if line.startswith(("```", "~~~")) else line)
     name = f"<{tag[2]}>" if tag else "block" if of_agent else "pasted"
     first = _TAG.sub("", first).removeprefix("> ").strip()
@@ -268,6 +268,11 @@ def _lines_in(text: str) -> Iterator[slice]:
     yield slice(at, len(text))
 
 
+def lines_in(text: str) -> Iterator[str]:
+    """Yield the lines of a text one by one: all of its short lines at once take much memory."""
+    return (text[at] for at in _lines_in(text))
+
+
 def _with_lists(text: str, *, of_agent: bool) -> Iterator[tuple[str, bool, int]]:
     """Yield the lines, each with whether it is one piece, and how many titles and leads lead it.
 
@@ -275,7 +280,7 @@ def _with_lists(text: str, *, of_agent: bool) -> Iterator[tuple[str, bool, int]]
     """
     under, lead, items, titled = 0, "", list[tuple[str, bool]](), False
     text = _OPENS.sub(r"\1 / ", _CLOSES.sub(r" / \1", _FENCE.sub("", text)))
-    for line in _WRAPPED.sub(_unwrapped, text).split("\n"):
+    for line in lines_in(_WRAPPED.sub(_unwrapped, text)):
         if not line:
             continue
         title = _HEADING.match(line)

@@ -113,7 +113,7 @@ class Contents(NamedTuple):
 def written(one: Entry, group: Group) -> str:
     """Return an entry of a group as it is written."""
     if isinstance(one, FileState):
-        path, line = one_line(one.path), "" if one.state == "read" else one.new_line
+        path, line = one_line(one.path), one.new_line
         state = ": ".join(filter(None, (path, one.state, line)))
         return f"{ENTRY}{BEFORE_COMMIT}{path}" if one.is_committed else f"{ENTRY}{state}"
     marks = ["agent"] * (group is Group.AGENT) + ["while working"] * one.working

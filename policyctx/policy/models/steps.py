@@ -169,8 +169,9 @@ class Store(Section):
     ] = "{item_type}/{tool_name}/{item_id}.{ext}"
     """A file's path below the root."""
     escape: Escape = "percent"
-    """A character of an id or a name that is not `A-Z a-z 0-9 . _ -`: `percent` encodes its bytes;
-    `_` takes its place, and `on_conflict` decides where two ids then have one name."""
+    """A character of an id or a name that is not `A-Z a-z 0-9 . _ -`: `percent` encodes its bytes,
+    so that no two ids share a name; `_` takes its place, and `on_conflict` decides where two ids
+    then have one name."""
     format: Literal["text", "envelope"] = "text"
     """`text`: the item's text, bytes as they are. `envelope`: a JSON document around it."""
     blocks: Literal["text", "json"] = "text"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from time import process_time
 from typing import Any
 
 import pytest
@@ -572,6 +573,13 @@ def test_two_commands_in_one_reply_were_not_run() -> None:
     assert steps(summary_of(GO, both, user(refused))) == []
 
 
+def test_many_fences_without_an_end_take_linear_time() -> None:
+    reply = said("```bash\n" * 20_000)
+    begin = process_time()
+    assert summary_of(GO, reply, user("<returncode>0</returncode>\nok"))
+    assert process_time() - begin < 3
+
+
 def test_the_last_run_of_a_check_stays_beside_what_the_agent_said_of_it() -> None:
     claim = said("All tests pass.")
     failed = ran("pytest -q", "1 failed\nexit code 1")
@@ -651,6 +659,11 @@ def test_the_verdict_in_the_middle_of_what_a_command_printed_is_quoted() -> None
     printed = f"{noise}\nRESULT: FAIL (0 of 1 pumps)\n{noise}"
     (line,) = steps(summary_of(GO, ANNOUNCED, *ran("./bench", printed)))
     assert " … RESULT: FAIL (0 of 1 pumps) … " in line
+    marked = printed.replace(": looked", ": … looked")
+    (line,) = steps(summary_of(GO, ANNOUNCED, *ran("./bench", marked)))
+    assert "hall 0: … looked at / hall 1: … looked at" in line
+    assert len(line) <= len("- ./bench => ") + 900
+    assert " … RESULT: FAIL (0 of 1 pumps) … " in line
 
 
 def test_a_commit_that_was_refused_stays_until_one_is_made() -> None:
@@ -672,3 +685,39 @@ def test_a_cut_in_a_line_of_a_diff_is_marked_and_a_new_end_of_file_is_no_change(
     assert " … " in first
     assert " … " in second
     assert "end" not in line
+
+
+def test_a_line_that_was_added_twice_in_a_hunk_is_quoted() -> None:
+    diff = (
+        "diff --git a/pump.yaml b/pump.yaml\n--- a\n+++ b\n@@ -1 +1,3 @@\n hall\n+- drain\n+- drain"
+    )
+    (line,) = shown(summary_of(GO, *ran("git diff", diff), ANNOUNCED))
+    assert line == "- git diff => pump.yaml: +- drain … +- drain"
+
+
+@pytest.mark.parametrize(
+    ("fields", "lines"),
+    [
+        ({"offset": 680, "limit": 20}, ":680-699"),
+        ({"max_depth": 2, "offset": 5}, ":5-"),
+        ({"timeout": 30}, ""),
+        ({"end_line": 9}, ":1-9"),
+        ({"start_line": 3, "end_line": 9}, ":3-9"),
+        ({"view_range": [3, 9]}, ":3-9"),
+        ({"view_range": [3, -1]}, ":3-"),
+        ({"ids": [3, 9]}, ""),
+        ({"offset": -5}, ""),
+    ],
+)
+def test_the_lines_of_a_read_are_what_its_fields_say(fields: dict[str, object], lines: str) -> None:
+    read = [call("c1", "Read", {"file_path": "a.py", **fields}), results(("c1", "x"))]
+    assert files(summary_of(GO, *read)) == [f"- a.py{lines}: read"]
+
+
+def test_the_lines_of_a_read_are_no_new_line_of_a_later_edit() -> None:
+    read = [
+        call("c1", "Read", {"file_path": "a.py", "offset": 4, "limit": 6}),
+        results(("c1", "x")),
+    ]
+    change = ran("sed -i s/a/b/ a.py", "", "c2")
+    assert files(later(summary_of(GO, *read), *change)) == ["- a.py: edited"]
