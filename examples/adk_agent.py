@@ -38,6 +38,8 @@ async def main() -> None:
             print(event.content.parts[0].text)
 
 
+if not sys.argv[1:]:
+    sys.exit(__doc__)
 folder = Path(sys.argv[1])
 file_names = ", ".join(sorted(path.name for path in folder.iterdir()))
 task = f"Read each of these files and compare them: {file_names}"

@@ -121,4 +121,6 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
+    if not sys.argv[1:]:
+        sys.exit(__doc__)
     asyncio.run(main())

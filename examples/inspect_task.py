@@ -34,6 +34,8 @@ def read_file() -> Tool:
     return execute
 
 
+if not sys.argv[1:]:
+    sys.exit(__doc__)
 folder = Path(sys.argv[1])
 names = ", ".join(sorted(path.name for path in folder.iterdir()))
 sample = Sample(input=f"Read each of these files and compare them: {names}")

@@ -30,6 +30,8 @@ def read_file(folder: Path, path: str) -> str:
         return f"error: {error}"
 
 
+if not sys.argv[1:]:
+    sys.exit(__doc__)
 folder = Path(sys.argv[1])
 names = ", ".join(sorted(path.name for path in folder.iterdir()))
 session = Session("coding-agent", session_id="plain-loop")

@@ -57,4 +57,6 @@ def main(folder: Path, question: str) -> None:
 
 
 if __name__ == "__main__":
+    if not sys.argv[2:]:
+        sys.exit(__doc__)
     main(Path(sys.argv[1]), sys.argv[2])

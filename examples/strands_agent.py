@@ -22,6 +22,8 @@ def read_file(path: str) -> str:
         return f"error: {error}"
 
 
+if not sys.argv[1:]:
+    sys.exit(__doc__)
 folder = Path(sys.argv[1])
 names = ", ".join(sorted(path.name for path in folder.iterdir()))
 task = f"Read each of these files and compare them: {names}"

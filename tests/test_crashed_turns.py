@@ -154,3 +154,29 @@ def test_a_turn_whose_write_failed_has_seen_no_list(shape: str) -> None:
         anew.apply([*again, *asked(shape, 6)])
     store.is_full = False
     assert left_by(anew, list(again)) == after
+
+
+CALLS = policy(
+    """\
+    items: {tool_result: {offload: true}, tool_call: {offload: true}}
+    min_chars: 0
+    store: {sync: never}
+    steps:
+      - {name: calls, do: drop, select: {types: [tool_call, tool_result], unit: group,
+         keep_recent: {items: 2, per: all}}}
+    """
+)
+
+
+@in_all_shapes
+def test_calls_that_a_cut_list_lacked_after_a_restart_stay_dropped_in_the_whole_one(
+    shape: str,
+) -> None:
+    store, hosts = MemoryStore(), HOSTS.get(shape, ())
+    own = asked(shape, 0, 1, 2, 3)
+    live = Session(CALLS, store=store, session_id="s", shapes=hosts)
+    left = live.apply(list(own)).messages
+    assert len(left) < len(own)
+    restarted = Session(CALLS, store=store, session_id="s", shapes=hosts)
+    restarted.apply(own[:1])
+    assert left_by(restarted, list(own)) == list(left)

@@ -45,14 +45,20 @@ def test_the_hook_answers_the_event_on_its_page(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_page_of_the_demo_shows_its_output(tmp_path: Path) -> None:
-    # The demo reads this library's own source, so its figures move with every change of it.
+    # The demo reads this library's own source, so its figures move with every change of it. The
+    # page says that they may differ a little.
     def shape(text: str) -> list[str]:
         lines = re.sub(r"\d[\d,]*", "0", re.sub(r"/\S+/", "/", text)).splitlines()
         return [" ".join(line.split()) for line in lines if line.strip()]
 
     page = (ROOT / "docs" / "demo.md").read_text(encoding="utf-8")
     shown = policyctx("demo", "--dir", tmp_path / "policyctx-demo").stdout
-    assert shape(block("text", page)) == shape(shown), "run scripts/demo, paste what it shows"
+    stale = "run `policyctx demo --dir /tmp/policyctx-demo`, paste what it shows"
+    assert shape(block("text", page)) == shape(shown), stale
+    # How long the folder's own path is changes what the offloaded results leave behind.
+    sums = [re.search(r"([\d,]+) → [\d,]+ tokens", text) for text in (page, shown)]
+    told, real = (int(found[1].replace(",", "")) for found in sums if found)
+    assert told == pytest.approx(real, rel=0.01), stale
 
 
 def test_the_policy_in_the_readme_decides_as_described(tmp_path: Path) -> None:
@@ -67,10 +73,11 @@ def test_the_policy_in_the_readme_decides_as_described(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", [*ROOT.glob("docs/*.md")], ids=lambda path: path.name)
-def test_a_page_with_an_extra_says_how_a_clone_installs_it(path: Path) -> None:
-    lines = re.findall(r"^    pip install 'policyctx\[.*", path.read_text("utf-8"), re.MULTILINE)
-    for extras, rest in re.findall(r"(\[.*?\])'(.*)", lines[0] if lines else ""):
-        assert rest.endswith(f"   # in your clone: '.{extras}'")
+def test_a_page_installs_from_a_clone_while_no_index_has_the_package(path: Path) -> None:
+    page = path.read_text("utf-8")
+    assert "pip install 'policyctx" not in page
+    found = re.search(r"^    pip install '\.\[.*", page, re.MULTILINE)
+    assert found is None or found[0].endswith("   # in your clone of the repository")
 
 
 @pytest.mark.parametrize("preset", preset_names())

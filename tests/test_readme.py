@@ -60,7 +60,8 @@ def test_every_command_runs_in_the_order_of_the_readme(
         assert f"`{name}`" in README
         [content] = blocks(language)
         Path(name).write_text(content, encoding="utf-8")
-    install, *others = commands()
+    activate, install, *others = commands()
+    assert activate[:3] == ["python3", "-m", "venv"]
     # The first one installs what these tests run with; tests/test_wheel.py installs the wheel.
     assert install[:2] == ["pip", "install"]
     assert [command[0] for command in others] == ["policyctx"] * len(others)

@@ -25,7 +25,7 @@ from policyctx.compaction.summarizers import ExtractiveSummarizer
 from policyctx.definitions.actions import Action
 from policyctx.definitions.items import Message
 from policyctx.definitions.names import recall_tool
-from policyctx.errors import MessagesError, StoreError
+from policyctx.errors import MessagesError, StoreError, counted
 from policyctx.patterns import names_of_marks
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.decisions import Decision
@@ -58,6 +58,9 @@ def plan(
     recorded: output.Recorded = None,
     call: output.Call = None,
     partial: output.Partial = False,
+    details: Annotated[
+        bool, typer.Option("--details", help="Show items that closed gates leave alone, too.")
+    ] = False,
     as_json: output.Json = False,
 ) -> None:
     """Show what a policy would do, and why; write nothing.
@@ -80,9 +83,14 @@ def plan(
     output.print_wrapped(out, plans.verdict(planned))
     if told := plans.compaction_in_words(planned, "would be"):
         output.print_wrapped(out, f"{told}, which is not deducted")
-    if planned.decisions:
+    shown = [one for one in planned.decisions if details or one.reason.code != "gate_closed"]
+    if shown:
         out.print()
-        out.print(_decisions(planned, out.width))
+        out.print(_decisions(shown, planned.facts, out.width))
+    if untouched := len(planned.decisions) - len(shown):
+        out.print()
+        items = counted(untouched, "item")
+        output.print_wrapped(out, f"closed gates leave {items} alone; --details shows why")
     footer = plans.breakpoints_in_words(placed)
     if warning := fullness_ahead(planned):
         footer.append(f"warning: {warning}")
@@ -92,9 +100,9 @@ def plan(
         output.print_wrapped(out, line, _INDENT)
 
 
-def _decisions(planned: Plan, width: int) -> output.Grid:
+def _decisions(decisions: Sequence[Decision], facts: Facts, width: int) -> output.Grid:
     columns = _COLUMNS if width >= _WIDE else _NARROW_COLUMNS
-    rows = (_row(decision, planned.facts, width) for decision in planned.decisions)
+    rows = (_row(decision, facts, width) for decision in decisions)
     numeric = {"message", "tokens", "after"}
     return output.Grid(columns, rows, numeric=numeric, whole={"item", "tool", "decision"})
 

@@ -154,7 +154,6 @@ def mcp(
 
 
 _UPSTREAMS = {"anthropic": "https://api.anthropic.com", "openai": "https://api.openai.com"}
-_SHOWN_UPSTREAMS = ",".join(f"{name}={url}" for name, url in _UPSTREAMS.items())
 
 
 def proxy(
@@ -167,8 +166,12 @@ def proxy(
         Path | None, typer.Option(help="A file with the token that clients have to send.")
     ] = None,
     upstream: Annotated[
-        str, typer.Option(metavar="NAME=URL,…", help="Of `anthropic` and `openai`.")
-    ] = _SHOWN_UPSTREAMS,
+        str,
+        typer.Option(
+            metavar="NAME=URL,…",
+            help="Of `anthropic` and `openai`, in place of the providers' own.",
+        ),
+    ] = "",
     agents: Annotated[
         Path | None, typer.Option(help="A policyctx.yaml with policies by agent.")
     ] = None,

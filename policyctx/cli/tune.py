@@ -37,9 +37,9 @@ from policyctx.replay.running import FailedRecording
 from policyctx.replay.terms import PricesOf
 from policyctx.tuning import study
 from policyctx.tuning.evaluating import Evaluator, Priced, ProjectBy, TunedSession, priced, read
-from policyctx.tuning.outcomes import SessionOutcome, sums
+from policyctx.tuning.outcomes import SessionOutcome, layers, sums
 from policyctx.tuning.search import Candidate, Constraints
-from policyctx.tuning.settings import Incumbent, Setting
+from policyctx.tuning.settings import SUMMARISE_ONLY, Incumbent, Setting, legend
 
 _SETTING, _SESSION = 60, 40
 _DIGITS = 6
@@ -69,6 +69,8 @@ class _Row:
     kind: str
     """`baseline`, `incumbent`, `preset`, `front`, or `winner` if that is not on the front."""
     outcomes: Sequence[SessionOutcome]
+    is_valid: bool = True
+    """Whether it violates nothing, so that it may be on the front."""
 
 
 def print_tuned(out: Console, shown: ShownStudy) -> None:
@@ -88,6 +90,8 @@ def print_tuned(out: Console, shown: ShownStudy) -> None:
     columns = ["setting", "net $", "saved", "regret tokens", "dearer", "never acted"]
     rows = [_cells(row) for row in _rows(shown)]
     out.print(output.Grid(columns, rows, numeric=columns[1:]))
+    if meanings := _legend(shown):
+        output.print_wrapped(out, f"settings  {'; '.join(meanings)}", _INDENT)
     if tuned.comparisons:
         out.print()
         out.print(f"the best setting: {tuned.best.setting if tuned.best else 'none'}")
@@ -124,16 +128,18 @@ def _sessions_line(shown: ShownStudy) -> str:
 
 def _rows(shown: ShownStudy) -> Iterator[_Row]:
     tuned = shown.tuned
+    judged = {one.setting for one in tuned.judged}
     yield _Row("nothing", "baseline", [one.unedited for one in tuned.incumbent.outcomes])
     if tuned.summarise_only is not None:
-        yield _Row("summarise-only", "baseline", tuned.summarise_only.outcomes)
+        is_valid = bool(tuned.presets) or SUMMARISE_ONLY in judged
+        yield _Row("summarise-only", "baseline", tuned.summarise_only.outcomes, is_valid)
     if tuned.presets:
         for one in tuned.presets:
             violated = f" (violates: {', '.join(one.violates)})" if one.violates else ""
             kind = "incumbent" if one.name == shown.incumbent.label else "preset"
-            yield _Row(f"{one.name}{violated}", kind, one.candidate.outcomes)
+            yield _Row(f"{one.name}{violated}", kind, one.candidate.outcomes, not violated)
         return
-    yield _Row(shown.incumbent.label, "incumbent", tuned.incumbent.outcomes)
+    yield _Row(shown.incumbent.label, "incumbent", tuned.incumbent.outcomes, Setting() in judged)
     for candidate in tuned.front:
         if candidate.setting != Setting():
             mark = "* " if candidate.setting == shown.change else ""
@@ -141,6 +147,31 @@ def _rows(shown: ShownStudy) -> Iterator[_Row]:
     is_shown = shown.change in {None, *(one.setting for one in tuned.front)}
     if tuned.winner is not None and not is_shown:
         yield _Row(f"* {shown.change}", "winner", tuned.winner.outcomes)
+
+
+def _rows_report(rows: Sequence[_Row]) -> list[dict[str, Any]]:
+    """Return the rows, each with whether no other valid one is better in dollars and in regret."""
+    valid = [i for i, row in enumerate(rows) if row.is_valid]
+    found = [sums(rows[i].outcomes) for i in valid]
+    layer_of = dict(
+        zip(valid, layers([(one.net, one.regret_tokens) for one in found]), strict=True)
+    )
+    return [
+        {
+            "setting": row.name,
+            "kind": row.kind,
+            "on_front": layer_of.get(i) == 0,
+            **_values(row.outcomes),
+        }
+        for i, row in enumerate(rows)
+    ]
+
+
+def _legend(shown: ShownStudy) -> list[str]:
+    """Return what the words of the settings in the table mean."""
+    tuned = shown.tuned
+    found = [*tuned.front, *filter(None, (tuned.best, tuned.winner))]
+    return legend(one.setting for one in found)
 
 
 def _cells(row: _Row) -> tuple[object, ...]:
@@ -190,19 +221,31 @@ def _verdict(shown: ShownStudy) -> str:
         saves = 0.0 if first is None else -sums(first.candidate.outcomes).net
         if first is None or saves <= 0:
             return "no preset costs less than no policy"
+        most = f"of the presets it saves most, ${saves:,.2f}"
         if first.name == label:
-            return f"keep {label}: of the presets it saves most, {money(-saves)}"
+            return f"keep {label}: {most}"
         now = money(sums(tuned.incumbent.outcomes).net)
-        return f"try {first.name}: of the presets it saves most, {money(-saves)}; {label}: {now}"
+        return f"try {first.name}: {most} (net of {label}: {now}); {_price(shown, first.candidate)}"
     if shown.change is not None:
         more = sums(tuned.winner.outcomes).net - sums(tuned.incumbent.outcomes).net
-        return f"change {label}: {shown.change} costs {money(more)} compared with it"
+        verb = "saves" if more <= 0 else "costs"
+        change = f"change {label}: {shown.change} {verb} ${abs(more):,.2f} more"
+        return f"{change}; {_price(shown, tuned.winner)}"
     if tuned.best is not None and tuned.best.setting != Setting():
         return (
             f"keep {label}: what looks best does not save more than one standard error on"
             " projects left out of the search"
         )
     return f"keep {label}: no setting is better beyond one error"
+
+
+def _price(shown: ShownStudy, candidate: Candidate) -> str:
+    """Return what a change does to regret, and to the sessions that are dearer than unedited."""
+    before, after = sums(shown.tuned.incumbent.outcomes), sums(candidate.outcomes)
+    return (
+        f"tokens to read again: {before.regret_tokens:,} → {after.regret_tokens:,}; sessions dearer"
+        f" than without a policy: {before.dearer:,} → {after.dearer:,} of {after.sessions:,}"
+    )
 
 
 def _tested(shown: ShownStudy) -> Iterator[str]:
@@ -296,9 +339,8 @@ def tuned_report(shown: ShownStudy) -> dict[str, Any]:
         "interrupted": tuned.is_interrupted,
         "settings": tuned.settings,
         "replays": tuned.replays,
-        "rows": [
-            {"setting": row.name, "kind": row.kind, **_values(row.outcomes)} for row in _rows(shown)
-        ],
+        "rows": _rows_report(list(_rows(shown))),
+        "legend": _legend(shown),
         "judged": [_candidate(one) for one in tuned.judged],
         "best": None if tuned.best is None else _candidate(tuned.best),
         "winner": None if tuned.winner is None else _candidate(tuned.winner),

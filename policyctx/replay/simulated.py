@@ -349,6 +349,12 @@ _MESSAGES, _TEXT = 20, 8_000
 # What a program wrote around the words of a person: `<environment>…</environment>`.
 _ELEMENT = re.compile(r"<([a-zA-Z][\w.:-]*)(?:\s[^<>]*)?>.*?</\1\s*>", re.DOTALL)
 _TAG = re.compile(r"</?[a-zA-Z][\w.:-]*(?:\s[^<>]*)?>")
+# The marks of Markdown: at the beginning of a line, around a block of code, and around words.
+_MARKS = re.compile(
+    r"^[ \t]*(?:#{1,6}[ \t]+|>[ \t]?|[-*+][ \t]+|(?:```|~~~)[^\n]*$)"
+    r"|`|(?<![\w*])\*\*(?=\w)|(?<=[\w.!?:)])\*\*(?![\w*])",
+    re.MULTILINE,
+)
 # Marks of direction, control characters and lone surrogates; joiners are parts of words.
 _INVISIBLE = ("Cc", "Cf", "Cs", "Co", "Cn")
 _JOINERS = "\u200c\u200d"
@@ -357,12 +363,13 @@ _JOINERS = "\u200c\u200d"
 def first_words(recording: Recording) -> str:
     """Return the first words of the user in one line of at most 80 characters; empty without any.
 
-    Elements that a program put around them are left out, unless there is nothing else.
+    Elements that a program put around them are left out, unless there is nothing else; so are the
+    marks of Markdown.
     """
     messages = islice(chain.from_iterable(call.new for call in recording.calls), _MESSAGES)
     texts = list(_said([*messages] or recording.after[:_MESSAGES]))
-    outside = (_one_line(_outside_elements(text)) for text in texts)
-    inside = (_one_line(_TAG.sub(" ", text[:_TEXT])) for text in texts)
+    outside = (_one_line(_MARKS.sub("", _outside_elements(text))) for text in texts)
+    inside = (_one_line(_MARKS.sub("", _TAG.sub(" ", text[:_TEXT]))) for text in texts)
     return _shortened(next(filter(None, chain(outside, inside)), ""))
 
 

@@ -335,7 +335,7 @@ class Selection:
                 why = _warnings(fates)
                 raise OutcomeError(f"{self.phrase} {outcome}", found, meant, because=why)
         elif failing := [fate for fate in meant if fate not in held]:
-            found = f"{len(held):,} of {len(meant):,}" if len(meant) > 1 else "not so"
+            found = f"{len(held):,} of {len(meant):,}" if len(meant) > 1 else "0 of 1"
             why = _warnings(failing)
             raise OutcomeError(f"{self.phrase} {outcome}", found, failing, because=why)
         if not self.only:

@@ -19,7 +19,7 @@ function shortName(name, most) {
 function frontChart() {
   const judged = STUDY.judged.map((one) => ({ ...one, setting: one.name }));
   const best = STUDY.best ? [{ ...STUDY.best, setting: STUDY.best.name }] : [];
-  const front = STUDY.rows.filter((row) => row.kind === "front");
+  const front = STUDY.rows.filter((row) => row.on_front).sort((one, other) => one.net - other.net);
   const others = STUDY.rows.filter((row) => row.kind !== "front");
   return chart({
     name: "Net dollars against regret",
@@ -125,9 +125,20 @@ function lead() {
     : "That is not more than one standard error, so the policy stays.";
   return [
     `On projects left out of the search the choice ${tested.difference < 0 ? "saves" : "costs"}` +
-      ` ${dollars(size)} more than ${INCUMBENT}${bounds}. ${verdict} `,
+      ` ${dollars(size)} more than ${INCUMBENT}${bounds}. ${verdict}${price()} `,
     howKnown(ESTIMATED),
   ];
+}
+
+// What the change does to regret, and to the sessions that are dearer than without a policy.
+function price() {
+  const { winner } = STUDY;
+  if (!winner || !isChanged(winner)) return "";
+  const before = STUDY.rows.find((row) => row.kind === "incumbent");
+  return (
+    ` Over all sessions, tokens to read again: ${whole(before.regret_tokens)} → ${whole(winner.regret_tokens)};` +
+    ` sessions dearer than without a policy: ${whole(before.dearer)} → ${whole(winner.dearer)}.`
+  );
 }
 
 function kicker() {
@@ -154,7 +165,8 @@ function startStudy() {
       ),
     );
   if (STUDY.diff) main.append(section("What to change", element("pre", {}, STUDY.diff)));
-  main.append(section("The front", frontChart()));
+  const legend = STUDY.legend.length ? element("p", { class: "muted" }, `${STUDY.legend.join("; ")}.`) : "";
+  main.append(section("The front", frontChart(), legend));
   if (STUDY.comparisons.length)
     main.append(
       section(

@@ -68,6 +68,37 @@ class Setting:
         return ", ".join(said) or "as it is"
 
 
+_MEANINGS = {
+    OFFLOADING: "offloading none: only the steps that summarise",
+    MIN_TOKENS: "min_tokens N: smaller items stay",
+    KEEP_RECENT: "keep_recent N: the newest N items stay",
+    BREAKPOINTS: "breakpoints: who sets the cache markers, auto: the policy",
+    SUMMARIES: "summaries N%: summarise at N% of the context window, none: never",
+    TOOL: "tool NAME N: items of this tool leave from N tokens on, keep: they stay",
+}
+_MEANINGS_OF_GATES = {
+    NONE: "when none: offload before every call",
+    "idle": "when idle: after a pause in which the prompt cache expires",
+    "frees": "when frees N: if N tokens leave at once",
+    "tokens": "when tokens N: at N of the context window",
+    "pays_back": "when pays_back N: if it pays within N calls, or N% of those expected",
+}
+
+
+def legend(settings: Iterable[Setting]) -> list[str]:
+    """Return what the words of settings mean, each that occurs once, in the order of the knobs."""
+    given = {pair for setting in settings for pair in setting.values}
+    knobs = {knob for knob, _ in given}
+    gates = {
+        words.split()[0]
+        for knob, value in given
+        if knob == GATE
+        for words in str(value).split(" or ")
+    }
+    found = [_MEANINGS[knob] for knob in KNOBS if knob in knobs and knob in _MEANINGS]
+    return found + [said for gate, said in _MEANINGS_OF_GATES.items() if gate in gates]
+
+
 SUMMARISE_ONLY = Setting.of({OFFLOADING: NONE})
 
 

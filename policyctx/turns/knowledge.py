@@ -227,7 +227,9 @@ class Knowledge:
             gone = taken_out(
                 messages, memory.ledger, self.policy, summarised, self.shapes, is_unknown=is_unknown
             )
-            found = gone, bool(memory.ledger.drops) and not (is_unknown and gone)
+            # What has an id is the dropped item itself, whenever it comes.
+            is_sure = is_unknown and any(key.tool_use_id is None for key in gone)
+            found = gone, bool(memory.ledger.drops) and not is_sure
         gone, is_guess = found
         known = self.new_list(memory, gone | summarised, is_guess=is_guess or may_follow)
         if earlier is not None:

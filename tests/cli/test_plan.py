@@ -28,6 +28,20 @@ def test_the_table_shows_each_decision_and_its_reason(messages: Path, tmp_path: 
     assert lines[0].endswith(f"; 1 of 2 items would be offloaded to {tmp_path / 'root'}")
 
 
+def test_items_that_closed_gates_leave_alone_are_one_line(messages: Path, tmp_path: Path) -> None:
+    policy = tmp_path / "gated.yaml"
+    step = "{name: retire, do: offload, when: {tokens: {at_least: 90000}}}"
+    head = "apiVersion: policyctx/v1\nname: gated\nmin_tokens: 0\n"
+    text = f"{head}items: {{tool_result: {{offload: true}}}}\nsteps: [{step}]\n"
+    policy.write_text(text, encoding="utf-8")
+    shown = policyctx("plan", policy, messages, "--root", tmp_path).stdout
+    assert "closed gates leave 1 item alone; --details shows why\n" in shown
+    assert "gate_closed" not in shown
+    shown = policyctx("plan", policy, messages, "--root", tmp_path, "--details").stdout
+    assert shown.count("gate_closed") == 1
+    assert "closed gates" not in shown
+
+
 def test_nothing_is_written(messages: Path, tmp_path: Path) -> None:
     policyctx("plan", "context-offload", messages, "--root", tmp_path / "root")
     assert list(tmp_path.iterdir()) == [messages]

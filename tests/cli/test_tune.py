@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from policyctx import OffloadPolicy
+from policyctx.tuning import settings
 from tests.cli.running import policyctx
 from tests.cli.test_replay import INTERRUPTS, interrupted
 from tests.replay.test_running import claude_code
@@ -81,6 +82,47 @@ def test_the_winner_is_written_as_a_policy_with_its_figures(
     assert policy.name == "mine-tuned"
     assert policy.min_tokens == report["winner"]["setting"]["min_tokens"]
     assert f"+min_tokens: {policy.min_tokens}" in report["diff"]
+
+
+def test_the_verdict_says_what_the_change_costs_elsewhere(
+    whole: tuple[Path, dict[str, Any]],
+) -> None:
+    folder, report = whole
+    [before] = [row for row in report["rows"] if row["kind"] == "incumbent"]
+    after = report["winner"]
+    [verdict] = re.findall("^# verdict   (.*)$", (folder / "out.yaml").read_text(), re.MULTILINE)
+    assert f" saves ${before['net'] - after['net']:,.2f} more; " in verdict
+    assert (
+        f"tokens to read again: {before['regret_tokens']:,} → {after['regret_tokens']:,};"
+        in verdict
+    )
+    assert verdict.endswith(f"{before['dearer']} → {after['dearer']} of 8")
+
+
+def test_the_front_holds_each_row_that_no_other_one_beats(
+    whole: tuple[Path, dict[str, Any]],
+) -> None:
+    rows = whole[1]["rows"]
+
+    def is_beaten(row: dict[str, Any]) -> bool:
+        points = [(one["net"], one["regret_tokens"]) for one in rows]
+        net, regret = row["net"], row["regret_tokens"]
+        return any(x <= net and y <= regret and (x, y) != (net, regret) for x, y in points)
+
+    assert {row["setting"] for row in rows if not is_beaten(row)} == {
+        row["setting"] for row in rows if row["on_front"]
+    }
+    assert {"incumbent", "front"} <= {row["kind"] for row in rows}
+
+
+def test_the_words_of_the_settings_are_explained(whole: tuple[Path, dict[str, Any]]) -> None:
+    _, report = whole
+    words = {
+        word for row in report["rows"] if row["kind"] == "front" for word in row["setting"].split()
+    }
+    said = " ".join(report["legend"])
+    assert "min_tokens" in words
+    assert all(word in said for word in words if word in settings.KNOBS)
 
 
 def test_the_page_has_every_setting_that_was_judged(whole: tuple[Path, dict[str, Any]]) -> None:

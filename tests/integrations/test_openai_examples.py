@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.integrations.examples import added_lines, check_example
+from tests.integrations.examples import added_lines, check_example, example
 
 # Each example, and the lines that it has more than the program without policyctx.
 EXAMPLES = {
@@ -32,3 +34,14 @@ def test_an_example_and_the_program_without_policyctx_give_the_same_answer(
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_the_program_without_policyctx_differs_by_two_lines_and_imports(name: str) -> None:
     assert added_lines(name) == EXAMPLES[name]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [*EXAMPLES, "anthropic_sdk", "plain_loop", "agent"])
+def test_an_example_without_a_folder_says_how_to_run_it(name: str) -> None:
+    run = subprocess.run(
+        [sys.executable, example(name)], capture_output=True, text=True, check=False
+    )
+    assert (run.returncode, run.stdout) == (1, "")
+    assert f"python examples/{name}.py " in run.stderr
+    assert "Traceback" not in run.stderr

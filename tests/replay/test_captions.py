@@ -21,6 +21,15 @@ def words(*texts: str) -> str:
         ("<script>alert(1)</script>", "alert(1)"),
         (f"Fix it <notes>{'long ' * 9_000}</notes>", "Fix it"),
         ("if a < b and c > d", "if a < b and c > d"),
+        (
+            "# Fix: the login\n\n## Context\nIt **fails** in `auth.py`.",
+            "Fix: the login Context It fails in auth.py.",
+        ),
+        ("- Fix it\n> said\n```sh\nls -l\n```", "Fix it said ls -l"),
+        (
+            "#12 fails: 2 ** 3, a**b, src/** and **/*.py",
+            "#12 fails: 2 ** 3, a**b, src/** and **/*.py",
+        ),
         ("修复登录页面的错误", "修复登录页面的错误"),
         ("\u202etxt.\u2066exe\ud800\0", "txt.exe"),
         ("", ""),

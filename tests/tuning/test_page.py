@@ -55,10 +55,11 @@ def study(**more: Any) -> dict[str, Any]:
         "settings": 91,
         "replays": 873,
         "rows": [
-            found("nothing", 0.0, 0, kind="baseline"),
-            found("mine.yaml", -20.0, 100_000, kind="incumbent"),
-            found(HOSTILE, -50.0, 20_000, kind="front"),
+            found("nothing", 0.0, 0, kind="baseline", on_front=True),
+            found("mine.yaml", -20.0, 100_000, kind="incumbent", on_front=False),
+            found(HOSTILE, -50.0, 20_000, kind="front", on_front=True),
         ],
+        "legend": ["min_tokens N: smaller items stay"],
         "judged": [winner],
         "best": winner,
         "winner": winner,
@@ -80,6 +81,9 @@ def test_the_page_opens_with_the_change_and_its_test(browser: WebDriver, tmp_pat
     assert opened(browser, tmp_path, study()) == f"Change mine.yaml: {HOSTILE}"
     lead = browser.find_element(By.ID, "about").text
     assert "On projects left out of the search the choice saves $29.62 more than mine.yaml" in lead
+    assert "tokens to read again: 100,000 → 20,000" in lead
+    assert "sessions dearer than without a policy: 1 → 1" in lead
+    assert "min_tokens N: smaller items stay." in browser.find_element(By.ID, "main").text
     assert "3 sessions without prices left out" in browser.find_element(By.ID, "kicker").text
     titles = [one.text for one in browser.find_elements(By.TAG_NAME, "h2")]
     assert titles[:3] == ["On projects left out of the search", "What to change", "The front"]
@@ -91,6 +95,27 @@ def test_each_point_for_comparison_has_its_own_mark(browser: WebDriver, tmp_path
     opened(browser, tmp_path, study())
     legend = [one.text for one in browser.find_elements(By.CSS_SELECTOR, ".legend > span")]
     assert legend == ["tried", "the front", "nothing", "mine.yaml", "the best setting"]
+
+
+def test_the_line_passes_through_each_row_on_the_front_and_no_label_breaks(
+    browser: WebDriver, tmp_path: Path
+) -> None:
+    rows = study()["rows"]
+    stays = found("mine.yaml", -20.0, 10_000, kind="incumbent", on_front=True)
+    emulated(browser, width=390)
+    try:
+        opened(browser, tmp_path, study(rows=[rows[0], stays, rows[2]]))
+        [way] = browser.find_elements(By.CSS_SELECTOR, "polyline")
+        corners = [
+            tuple(map(float, at.split(","))) for at in str(way.get_attribute("points")).split()
+        ]
+        assert corners == sorted(corners)
+        assert len({y for _, y in corners}) == 3
+        labels = browser.find_elements(By.CSS_SELECTOR, ".tick-x")
+        assert browser.execute_script("return document.documentElement.scrollWidth") <= 390
+        assert len({label.rect["height"] for label in labels}) == 1
+    finally:
+        emulated(browser)
 
 
 def test_the_policy_stays_where_the_choice_is_the_policy(

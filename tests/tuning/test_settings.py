@@ -9,7 +9,14 @@ from policyctx.policy.loading import parsed_policy
 from policyctx.policy.models import Policy
 from policyctx.policy.sources import PolicySource, made_source, preset_names
 from policyctx.tuning.evaluating import tried
-from policyctx.tuning.settings import SUMMARISE_ONLY, Incumbent, Setting, space_for, tool_rules
+from policyctx.tuning.settings import (
+    SUMMARISE_ONLY,
+    Incumbent,
+    Setting,
+    legend,
+    space_for,
+    tool_rules,
+)
 
 HEAD = "apiVersion: policyctx/v1\nname: mine\n"
 OFFLOADING = """
@@ -176,3 +183,20 @@ def test_tools_of_three_sessions_have_rules_of_their_own() -> None:
     rules = tool_rules([frozenset({"Read", "Bash"})] * 2 + [frozenset({"Read"})])
     assert rules == {"tool": ("Read keep", "Read 0", "Read 6000")}
     assert tool_rules([frozenset({"Read"})] * 2) == {}
+
+
+def test_the_legend_explains_each_knob_and_gate_once() -> None:
+    found = [
+        Setting.of({"when": "idle or frees 20000", "tool": "exec_command 0"}),
+        Setting.of({"when": "none", "min_tokens": 100}),
+        Setting.of({"when": "pays_back 20", "min_tokens": 200}),
+    ]
+    assert [one.split(":")[0] for one in legend(found)] == [
+        "min_tokens N",
+        "tool NAME N",
+        "when none",
+        "when idle",
+        "when frees N",
+        "when pays_back N",
+    ]
+    assert legend([Setting()]) == []

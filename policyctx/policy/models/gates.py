@@ -75,7 +75,7 @@ class Nothing(StrEnum):
 _SENTENCES = {
     Nothing.MEASURED: "there is nothing in the messages",
     Nothing.SELECTED: "nothing is selected",
-    Nothing.CALLED: "no model was called yet",
+    Nothing.CALLED: "no time of a model call is known",
     Nothing.SAVED: "nothing would be saved",
 }
 

@@ -19,9 +19,13 @@ function netChart(sessions) {
   const losing = priced.filter((one) => one.net.dollars >= CENT / 2);
   const sum = (those) => Math.abs(those.reduce((all, one) => all + one.net.dollars, 0));
   const left = acted.length - drawn.length;
+  const said = [
+    [saving, (one) => `${counted(one.length, "session saves", "sessions save")} ${dollars(sum(one))}`],
+    [losing, (one) => `${counted(one.length, "session costs", "sessions cost")} ${dollars(sum(one))} more`],
+  ].filter(([those]) => those.length);
   const sentence =
-    `${counted(saving.length, "session saves", "sessions save")} ${dollars(sum(saving))};` +
-    ` ${counted(losing.length, "session costs", "sessions cost")} ${dollars(sum(losing))} more.` +
+    (said.map(([those, words]) => words(those)).join("; ") || "No session saves or costs a cent") +
+    "." +
     (left ? ` Drawn are the ${drawn.length} with the largest loss or saving.` : "") +
     (acted.length < priced.length
       ? ` In ${whole(priced.length - acted.length)} nothing was removed.`

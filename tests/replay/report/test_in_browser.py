@@ -447,6 +447,46 @@ def test_the_net_of_each_session_is_drawn_with_its_summaries_and_re_reads(
     assert nets == column(browser, "Sessions", 10)
 
 
+@pytest.mark.parametrize("lengths", [(4, 5), (20, 21), (4, 20)])
+def test_the_sum_names_only_sessions_that_there_are(
+    browser: WebDriver, tmp_path: Path, lengths: tuple[int, ...]
+) -> None:
+    sessions = [replayed(n, under=PRICED, task=f"work {n}") for n in lengths]
+    browser.get(report(tmp_path / "out.html", *sessions).as_uri())
+    caption = part(browser, "Net cost by session").find_element(By.TAG_NAME, "figcaption").text
+    assert "0 sessions" not in caption
+    assert "$0.00" not in caption
+    assert caption.endswith(".")
+
+
+def test_evidence_that_is_cut_ends_with_a_mark_at_a_whole_line(
+    browser: WebDriver, tmp_path: Path
+) -> None:
+    session = replayed(under=PRICED)
+    long = f"/{'folder/' * 25}file.py"
+    regrets = tuple(
+        replace(one, needs=tuple(replace(need, found=(long,)) for need in one.needs))
+        for one in session.regrets
+    )
+    emulated(browser, width=390)
+    try:
+        browser.get(report(tmp_path / "out.html", replace(session, regrets=regrets)).as_uri())
+        [found] = browser.find_elements(By.CSS_SELECTOR, "code.found")
+        shown, whole, line, mark = browser.execute_script(
+            """
+            const [found] = arguments, style = getComputedStyle(found);
+            const inside = (height) => height - parseFloat(style.paddingTop) * 2;
+            return [inside(found.clientHeight), inside(found.scrollHeight),
+              parseFloat(style.lineHeight), style.webkitLineClamp];
+            """,
+            found,
+        )
+        assert shown < whole
+        assert (round(shown / line, 1), mark) == (3.0, "3")
+    finally:
+        emulated(browser)
+
+
 def test_a_policy_that_never_acts_is_said_to_remove_nothing(
     browser: WebDriver, tmp_path: Path
 ) -> None:
