@@ -46,6 +46,7 @@ class Reading:
         """The position in `items` of the first answer to a call, and of the call of an answer."""
         self.turn_starts: list[int] = []
         """Positions of the messages that begin a turn, in ascending order."""
+        self._turn = 0  # their number, as one object for all items of a turn
         self.roles: list[str] = []
         """The role of each message."""
         self.opening_roles: list[str] = []
@@ -269,6 +270,7 @@ class Reading:
         self.opening_roles.append("" if may_open else role)
         if role == "user" and _begins_turn(parts):
             self.turn_starts.append(index)
+            self._turn = len(self.turn_starts)
             if not self._asked:
                 self._running_from = index
         if stays:
@@ -290,7 +292,7 @@ class Reading:
 
         Results and the items inside them get the tool of their call.
         """
-        items, turn = self.items, len(self.turn_starts)
+        items, turn = self.items, self._turn
         asks, result = False, -1
         for position, part in enumerate(parts, len(items)):
             path, kind, text, counted, media, tool, call_id, error, media_type, number = part[:10]
