@@ -29,21 +29,28 @@ _numbers = count()
 
 
 @pytest.fixture(scope="module")
-def api() -> Iterator[Upstream]:
+def provider() -> Iterator[Upstream]:
     with upstream() as made:
         yield made
 
 
+@pytest.fixture
+def api(provider: Upstream) -> Upstream:
+    """The provider, which has seen nothing and answers in the usual way."""
+    provider.seen.clear()
+    provider.answer = None
+    return provider
+
+
 @pytest.fixture(scope="module")
-def shared(api: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    with proxy(tmp_path_factory.mktemp("proxy"), api.url) as made:
+def shared(provider: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    with proxy(tmp_path_factory.mktemp("proxy"), provider.url) as made:
         yield made
 
 
 @pytest.fixture
 def running(api: Upstream, shared: Running) -> Running:
-    api.seen.clear()
-    api.answer = None
+    del api
     return shared
 
 
@@ -510,8 +517,6 @@ def test_every_decision_of_a_journal_is_in_decisions_json(running: Running, name
 
 
 def test_other_paths_pass_to_the_upstream_of_their_headers(api: Upstream, tmp_path: Path) -> None:
-    api.seen.clear()
-    api.answer = None
     given = f"anthropic={api.url}/a,openai={api.url}/o/v1"
     asked: list[tuple[str, dict[str, str]]] = [
         ("/v1/models", {"x_api_key": "k"}),
@@ -529,8 +534,6 @@ def test_other_paths_pass_to_the_upstream_of_their_headers(api: Upstream, tmp_pa
 def test_a_session_goes_on_after_the_proxy_was_killed(
     api: Upstream, tmp_path: Path, named: str
 ) -> None:
-    api.seen.clear()
-    api.answer = None
     headers = {"x_claude_code_session_id": "s"} if named == "header" else {}
     fields = {"prompt_cache_key": "s"} if named == "cache key" else {}
     for turns in ((1, 2, 3), (4, 5)):
@@ -547,8 +550,6 @@ def test_a_session_goes_on_after_the_proxy_was_killed(
 
 
 def test_a_proxy_that_others_reach_wants_a_token(api: Upstream, tmp_path: Path) -> None:
-    api.seen.clear()
-    api.answer = None
     token = tmp_path / "token"
     token.write_text("a-long-enough-secret\n")
     options = ("--host", "0.0.0.0", "--token-file", str(token), "--client", "same")  # noqa: S104
@@ -567,8 +568,6 @@ def test_a_proxy_that_others_reach_wants_a_token(api: Upstream, tmp_path: Path) 
 
 
 def test_a_stopped_proxy_ends_well_and_keeps_its_secrets(api: Upstream, tmp_path: Path) -> None:
-    api.seen.clear()
-    api.answer = None
     with proxy(tmp_path, api.url) as running:
         for n in (1, 2):
             turn(running, body_of(n), "s", x_api_key="the-secret-key")
@@ -619,8 +618,6 @@ def test_a_request_that_is_answered_in_that_time_has_its_answer(
 
 
 def test_a_dry_run_changes_nothing(api: Upstream, tmp_path: Path) -> None:
-    api.seen.clear()
-    api.answer = None
     with proxy(tmp_path, api.url, "--dry-run") as running:
         for n in (1, 2, 3):
             turn(running, body_of(n), "s")
@@ -635,8 +632,6 @@ def test_a_dry_run_changes_nothing(api: Upstream, tmp_path: Path) -> None:
 
 
 def test_a_policy_is_read_again_on_sighup_unless_it_is_wrong(api: Upstream, tmp_path: Path) -> None:
-    api.seen.clear()
-    api.answer = None
     with proxy(tmp_path, api.url) as running:
         for n, keep in ((2, "kept_recent: 3"), (3, "keep_recent: 3")):
             turn(running, body_of(n), "s")
