@@ -101,7 +101,7 @@ class Transcript:
     """A conversation of Claude Code, as its file has it now behind what a pass knows."""
 
     def __init__(self, path: str, known: Pass = _NOTHING) -> None:
-        """Read the file. Raises `OSError`, also for what is no file."""
+        """Read the file. Raises `OSError`, also if the path is not a file."""
         self.path = path
         self._known = known
         self._links = dict.fromkeys(known.tips, "")

@@ -81,7 +81,7 @@ def outcome_of(call: Call, command: str, most: int = 0) -> str:
     """Return words of a result: its exit code, errors, the lines that tell the outcome.
 
     Without such a line the last ones are quoted, if only one command was run. With `most` all lines
-    of a result are quoted, in so many characters.
+    of a result are quoted, in at most `most` characters.
     """
     if call.result is None:
         return NO_RESULT

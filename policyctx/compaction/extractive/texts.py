@@ -47,7 +47,7 @@ _WRAPPED = re.compile(
 # White space is read where it begins, so that a long stretch of it is read once.
 _CLOSES = re.compile(r"(?:(?<![ \t])[ \t]+)?\n[ \t]*([\])};,]{1,4})[ \t]*(?=\n|\Z)")
 _OPENS = re.compile(r"^[ \t]*([\[({]{1,4})[ \t]*\n[ \t]*", re.MULTILINE)
-# Where lines behind and before are not joined, at least so many characters behind the last place.
+# Where a text can be cut, since the lines on both sides are not joined.
 _SEAM = re.compile(
     r"(?:[.!?:;。！？：；]|\w(?=\n[^a-zà-ÿ])|(?<![\[({ \t]\n)^[^\n]{0,28}\w(?:\n[\])};,]{1,4})?)"
     r"\n(?=[^\s\])};,])",
@@ -355,7 +355,7 @@ def _led(
     is_title: bool,
     of_agent: bool,
 ) -> Iterator[tuple[str, bool, int]]:
-    """Yield a lead with its items, unless the lead and so many of them were given before.
+    """Yield a lead with its items, unless the lead and as many of them were given before.
 
     A lead that forbids them is repeated before each entry of a list, a title before any line.
     """
@@ -392,7 +392,7 @@ def _in_lines(sentence: str) -> Iterator[str]:
 
 
 def shortened(text: str, most: int, share: int = 4) -> str:
-    """Return the text with at most so many characters: its beginning, and one part of its end."""
+    """Return the text in at most `most` characters: its beginning, and one part of its end."""
     if len(text) <= most:
         return text
     end = most // share
