@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import typer
 from rich.filesize import decimal
 
-from policyctx.cli.output import Grid, Json, console, print_json, write_json
+from policyctx.cli.output import Grid, Json, console, json_bytes, print_json, write_json
 from policyctx.cli.store import (
     Root,
     Session,
@@ -364,7 +364,7 @@ def restore(
     else:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
         with os.fdopen(os.open(path, flags, 0o600), "wb") as new:
-            new.write(text.encode("utf-8", "surrogatepass"))
+            new.write(json_bytes(text))
     left = f"; {counted(found.left, 'placeholder')} stay" if found.left else ""
     console(stderr=True).print(f"{counted(found.restored, 'text')} restored{left}")
 
