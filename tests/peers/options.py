@@ -1,8 +1,8 @@
 """The options that the page names, each with settings and the number of equal calls.
 
 Below the row that links a policy, a row of an option is
-`| OPTION | SETTING, SETTING | CALLS, CALLS |`. The settings run over the sessions of Claude Code, the
-defaults over all.
+`| OPTION | SETTING, SETTING | CALLS, CALLS |`. The settings run over the sessions of Claude
+Code, the defaults over all.
 """
 
 from __future__ import annotations
