@@ -314,6 +314,9 @@ def explain(
         output.print_wrapped(out, line, _INDENT)
     if warning := fullness_ahead(planned):
         output.print_wrapped(out, f"warning: {warning}", _INDENT)
+    if others := len(planned.items) - len(planned.decisions):
+        items = counted(len(planned.items), "item")
+        output.print_wrapped(out, f"no step looks at {others:,} of all {items}", _INDENT)
     for name, number in _redacted(planned).items():
         said = f"redacted: {name}, {number:,} × ({plans.place(session.policy, ('redact', name))})"
         if place := _place_of_original(session, name, session_id):
