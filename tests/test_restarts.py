@@ -414,6 +414,32 @@ def test_a_compaction_of_a_late_result_of_a_dropped_call_applies_again_after_a_r
 
 
 @in_all_shapes
+@pytest.mark.parametrize("equal", ["result", "text of a late result", "summary"])
+def test_a_compaction_of_what_is_equal_to_dropped_items_applies_again_after_a_restart(
+    equal: str, shape: str, tmp_path: Path
+) -> None:
+    """They were dropped, or replaced after that; a message that a turn edited has the others."""
+    taken = "tool_result" if equal == "result" else "user_message, compaction_summary"
+    compiled = policy(
+        "items: {tool_result: {offload: true}, compaction_summary: {offload: true}}\n"
+        "min_chars: 0\nstore: {sync: never}\nsteps:\n"
+        f"  - {{name: old, do: drop, select: {{types: [{taken}], keep_recent: 1}}}}\n"
+        + TRIM.replace("since_last: {messages: {over: 2}}", "messages: {over: 7}")
+    )
+    live, full, compactions = opened(compiled, tmp_path, shape), list[Any](), 0
+    for i in range(8):
+        asked, found = ROUNDS[shape](0 if equal == "result" else i)[-2:]
+        late = [late_result(shape, 9)]
+        if equal == "result" and shape not in {"chat", "responses"}:
+            found, late = both(found, *late), []
+        for more in (ROUNDS[shape](i)[0], asked, found, *late):
+            full.append(more)
+            compactions += live.apply(list(full)).compacted
+            left_before_decisions(live, full, shape)
+    assert compactions > 1
+
+
+@in_all_shapes
 def test_a_compaction_of_another_branch_takes_no_words_of_a_list(
     shape: str, tmp_path: Path
 ) -> None:
