@@ -315,10 +315,7 @@ class Measures:
         return AfterReplacing(tuple(left) if is_told else (), left_tokens, facts.correction)
 
     def _without(
-        self,
-        verdict: GateVerdict,
-        given: Mapping[tuple[int, str], Any],
-        messages: Sequence[int],
+        self, verdict: GateVerdict, given: Mapping[tuple[int, str], Any], messages: Sequence[int]
     ) -> int | None:
         """Return what a gate would count; None for a gate that does not count the list."""
         number = int(verdict.number or 0)

@@ -329,10 +329,7 @@ def check_writable(path: Path) -> None:
 
 
 def write_report(
-    path: Path,
-    policy: str,
-    sessions: Sequence[SimulatedSession],
-    missing: Sequence[str] = (),
+    path: Path, policy: str, sessions: Sequence[SimulatedSession], missing: Sequence[str] = ()
 ) -> int:
     """Write the page of sessions that were replayed under a policy; return its size in bytes.
 
