@@ -12,6 +12,7 @@ from policyctx.definitions.items import Item, Message
 from policyctx.messages.markers import MarkedBlock
 from policyctx.planning.compact import Partition
 from policyctx.planning.conversation import Conversation
+from policyctx.pricing.dollars import Summable
 from policyctx.tokens.usage import Usage
 
 Anew: TypeAlias = Literal["compaction", "rewind", "change"]
@@ -80,17 +81,12 @@ class SummedBill:
     """Tokens of each prompt that no message shows, such as the schemas of tools."""
 
 
-class Unread(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Unread(Summable):
     """How much of a file is not understood."""
 
     records: int = 0
     bytes: int = 0
-
-    def __add__(self, other: object) -> Unread:
-        """Return the sum of both."""
-        if not isinstance(other, Unread):
-            return NotImplemented
-        return Unread(self.records + other.records, self.bytes + other.bytes)
 
 
 NOTHING_UNREAD = Unread()

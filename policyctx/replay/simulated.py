@@ -19,7 +19,7 @@ from policyctx.errors import MessagesError
 from policyctx.messages.reading import items_of
 from policyctx.planning.decisions import Decision
 from policyctx.planning.plan import Plan
-from policyctx.pricing.dollars import CallPrices
+from policyctx.pricing.dollars import CallPrices, Summable
 from policyctx.replay.audit import AuditedCompaction
 from policyctx.replay.cache import LAYOUTS, LayoutName
 from policyctx.replay.recording import SYSTEM_AND_NEWEST, Anew, ClientLayout, Recording, SummedBill
@@ -160,7 +160,7 @@ class SummaryCall(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class TypeTokens:
+class TypeTokens(Summable):
     """Items of one type, and what became of them; sizes in tokens."""
 
     items: int = 0
@@ -168,24 +168,13 @@ class TypeTokens:
     removed: int = 0
     freed: int = 0
 
-    def __add__(self, other: TypeTokens) -> TypeTokens:
-        return TypeTokens(
-            self.items + other.items,
-            self.tokens + other.tokens,
-            self.removed + other.removed,
-            self.freed + other.freed,
-        )
-
 
 @dataclass(frozen=True, slots=True)
-class StepUse:
+class StepUse(Summable):
     """How often a step fired: in how many calls, and on how many items in all."""
 
     calls: int = 0
     items: int = 0
-
-    def __add__(self, other: StepUse) -> StepUse:
-        return StepUse(self.calls + other.calls, self.items + other.items)
 
 
 @dataclass(frozen=True, slots=True)
