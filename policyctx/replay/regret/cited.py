@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from policyctx.replay.regret.asked import Input
 from policyctx.replay.regret.sent import SMALL, SentText, Texts
-from policyctx.replay.regret.strings import Lines, Memo, starts_of
+from policyctx.replay.regret.strings import Lines, Memo, start_of
 from policyctx.replay.timeline import SessionPart
 
 _FILE = r"([\w.-]*\w\.[A-Za-z]\w{0,4})"
@@ -69,7 +69,8 @@ class Citations:
                 joined = rf"{re.escape(file)}[:-]({said})(?!\d)"
                 found = [one.span(1) for one in re.finditer(joined, text)][:1]
             elif number >= SMALL:
-                found = [(start, start + len(said)) for start in starts_of(said, text, most=1)]
+                start = start_of(said, text)
+                found = [(start, start + len(said))] if start >= 0 else []
             else:
                 found = [one.span(1) for one in re.finditer(_BEFORE_LINE.format(said), text)][:1]
             # A name without a dot may be that of the folder.

@@ -10,7 +10,7 @@ from policyctx.errors import present
 from policyctx.replay.regret.asked import asked_again
 from policyctx.replay.regret.cited import Citations, Cited
 from policyctx.replay.regret.sent import SentStrings, SentText, TextPlace, Texts
-from policyctx.replay.regret.strings import Lines, Memo, Range, starts_of, without
+from policyctx.replay.regret.strings import Lines, Memo, Range, start_of, without
 from policyctx.replay.simulated import Need
 from policyctx.replay.timeline import SessionPart
 
@@ -126,9 +126,9 @@ def _place(lines: Lines, held: str) -> Range:
     """Return what is to be read again for a string; JSON may have it with escapes."""
     for form in (held, json.dumps(held, ensure_ascii=False)[1:-1]):
         # An escaped end of a line before it looks like a letter of it.
-        starts = starts_of(form, lines.text, most=1) or [lines.text.find(form)]
-        if starts[0] >= 0:
-            return lines.around(starts[0], starts[0] + len(form))
+        start = max(start_of(form, lines.text), lines.text.find(form))
+        if start >= 0:
+            return lines.around(start, start + len(form))
     return lines.whole()
 
 
