@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from operator import attrgetter
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -167,10 +169,8 @@ class Recording:
 
     def messages(self) -> list[Message]:
         """Return the context at the end of the recording."""
-        context: list[Message] = []
-        for context in self.contexts():  # noqa: B007 - the last one is wanted
-            pass
-        return [*(() if self.after_anew else context), *self.after]
+        last = () if self.after_anew else deque(self.contexts(), maxlen=1)
+        return [*chain.from_iterable(last), *self.after]
 
     def contexts(self) -> Iterator[list[Message]]:
         """Yield the context at each call.

@@ -316,20 +316,15 @@ class SimulatedSession:
         return sum(call.seconds for call in self.calls)
 
     @property
-    def regretted_items(self) -> int:
-        """How many items were needed after they had been removed."""
-        return len({(one.removal.part, one.removal.position) for one in self.regrets})
-
-    @property
     def regretted_tokens(self) -> int:
-        """Tokens of what of these items must be read again."""
+        """Tokens of what must be read again of the items that were needed after they had left."""
         return sum(regret.tokens for regret in self.regrets)
 
     @property
-    def regretted_item_tokens(self) -> int:
-        """Tokens of these items as a whole."""
-        whole = {(r.removal.part, r.removal.position): r.removal.tokens for r in self.regrets}
-        return sum(whole.values())
+    def regretted_items(self) -> Mapping[tuple[int, int], int]:
+        """The tokens of each of these items as a whole, by its part and its position."""
+        gone = (regret.removal for regret in self.regrets)
+        return {(one.part, one.position): one.tokens for one in gone}
 
 
 _CHARS = 80

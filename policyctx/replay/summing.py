@@ -361,11 +361,11 @@ class Figures:
     """Items that left the context."""
     removed_tokens: int = _figure(lambda s: sum(s.removed.values()))
     """The tokens of these items."""
-    regretted: int = _figure(lambda s: s.session.regretted_items)
+    regretted: int = _figure(lambda s: len(s.session.regretted_items))
     """Items of these that were needed afterwards."""
     regretted_tokens: int = _figure(lambda s: s.session.regretted_tokens)
     """The tokens of what of these must be read again."""
-    regretted_item_tokens: int = _figure(lambda s: s.session.regretted_item_tokens)
+    regretted_item_tokens: int = _figure(lambda s: sum(s.session.regretted_items.values()))
     """The tokens of these as a whole."""
     seconds: float = _figure(lambda s: s.session.seconds, none=float)
     costs: Costs = _figure(  # noqa: RUF009 - makes a field
