@@ -76,8 +76,7 @@ _COMMANDS = {
         "exporting:export_app", "Write a policy in the words of a server that edits contexts."
     ),
     "import": _Listed(
-        "exporting:import_app",
-        "Make a policy of what a server that edits contexts is asked to do.",
+        "exporting:import_app", "Make a policy of what a server that edits contexts is asked to do."
     ),
 }
 

@@ -206,9 +206,7 @@ def _totals(sessions: Iterable[AuditedSession]) -> Iterator[str]:
         yield f"nothing to compare in {counted(without, 'session')}: no call after a compaction"
 
 
-def _by_client(
-    sessions: Iterable[AuditedSession],
-) -> Iterator[tuple[str, list[AuditedSession]]]:
+def _by_client(sessions: Iterable[AuditedSession]) -> Iterator[tuple[str, list[AuditedSession]]]:
     ordered = sorted(sessions, key=lambda one: one.format)
     for format_, of in groupby(ordered, key=lambda one: one.format):
         yield format_, list(of)

@@ -328,11 +328,7 @@ _NOT_OF_ONE = frozenset({"sessions", "worst_session"})
 
 
 def replay_report(
-    policy: str,
-    so_far: Progressed[SummedSession],
-    *,
-    details: bool,
-    prices: PricesOf = "recorded",
+    policy: str, so_far: Progressed[SummedSession], *, details: bool, prices: PricesOf = "recorded"
 ) -> dict[str, Any]:
     """Return everything as plain values; the needs behind a regret only with `details`."""
     figures = [(session, figures_of(session)) for session in so_far.results]

@@ -220,10 +220,7 @@ def _table(
 
 _ENTRIES = RowLayout(
     ("item", "type", "tool", "tokens", "chars", "saved (UTC)", "state", "path"),
-    narrower=(
-        ("item", "tool", "tokens", "state", "path"),
-        ("item", "tokens", "state", "path"),
-    ),
+    narrower=(("item", "tool", "tokens", "state", "path"), ("item", "tokens", "state", "path")),
     numeric=frozenset({"tokens", "chars"}),
     shortened={"item": 12},
 )

@@ -26,13 +26,7 @@ from policyctx.policy.writing import resolved_yaml
 from policyctx.pricing.rows import prices_source
 from policyctx.replay.cluster import executor
 from policyctx.replay.executing import Executor
-from policyctx.replay.report.page import (
-    asset,
-    check_writable,
-    framed,
-    values_script,
-    write_page,
-)
+from policyctx.replay.report.page import asset, check_writable, framed, values_script, write_page
 from policyctx.replay.running import FailedRecording
 from policyctx.replay.terms import PricesOf
 from policyctx.tuning import study

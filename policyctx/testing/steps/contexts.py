@@ -194,11 +194,7 @@ def _(policyctx_world: World, phrase: str) -> None:
     "| | result | Bash | 3,000 tokens |",
     'the messages\n"""\n[{"role": "user", "content": "hello"}]\n"""',
 )
-def _(
-    policyctx_world: World,
-    datatable: Table | None = None,
-    docstring: str | None = None,
-) -> None:
+def _(policyctx_world: World, datatable: Table | None = None, docstring: str | None = None) -> None:
     """A table, or JSON in a docstring: a list, or a request body."""
     if (datatable is None) == (docstring is None):
         raise WordingError("write the messages as a table, or as JSON in a docstring")

@@ -86,11 +86,7 @@ def _(policyctx_world: World, phrase: str, tool: str | None = None) -> None:
     'these results arrive\n"""\n{"role": "user", "content": [{"type": "tool_result", '
     '"tool_use_id": "a", "content": "ok"}]}\n"""',
 )
-def _(
-    policyctx_world: World,
-    datatable: Table | None = None,
-    docstring: str | None = None,
-) -> None:
+def _(policyctx_world: World, datatable: Table | None = None, docstring: str | None = None) -> None:
     """The results of one assistant message: rows of a table, or a message (or a list of them) as
     JSON in a docstring.
     """
