@@ -17,12 +17,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
 from rich.console import Console
 from rich.progress import track
 
 import policyctx
-from policyctx.cli.output import Grid, Json, console, json_text, print_json, print_wrapped, saving
+from policyctx.cli.output import (
+    Grid,
+    Json,
+    console,
+    json_text,
+    option,
+    print_json,
+    print_wrapped,
+    saving,
+)
 from policyctx.cli.plans import decision_report
 from policyctx.definitions.items import Message
 from policyctx.errors import StoreError
@@ -265,8 +273,7 @@ steps:
 
 def demo(
     folder: Annotated[
-        Path | None,
-        typer.Option("--dir", help="An empty folder to work in; a temporary one by default."),
+        Path | None, option("An empty folder to work in; a temporary one by default.", "--dir")
     ] = None,
     as_json: Json = False,
 ) -> None:

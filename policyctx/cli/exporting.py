@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from policyctx.cli.output import Json, Policy, console, print_json
+from policyctx.cli.output import Json, Policy, argument, console, option, print_json
 from policyctx.errors import Diagnostic, Location, PolicyError
 from policyctx.integrations.context_edits import BETAS, read_edits
 from policyctx.integrations.context_management import LeftBehind, exported, imported
@@ -20,9 +20,7 @@ export_app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
-Strict = Annotated[
-    bool, typer.Option("--strict", help="Exit with 1 if a step or key stays behind.")
-]
+Strict = Annotated[bool, option("Exit with 1 if a step or key stays behind.", "--strict")]
 
 
 @export_app.callback()
@@ -90,12 +88,11 @@ def imports() -> None:
 def import_anthropic(
     file: Annotated[
         str,
-        typer.Argument(
-            metavar="FILE",
-            help="A JSON file: a context_management, its edits, or a request body. `-` is stdin.",
+        argument(
+            "FILE", "A JSON file: a context_management, its edits, or a request body. `-` is stdin."
         ),
     ],
-    name: Annotated[str, typer.Option(help="What the policy is called.")] = "imported",
+    name: Annotated[str, option("What the policy is called.")] = "imported",
     strict: Strict = False,
     as_json: Json = False,
 ) -> None:

@@ -9,6 +9,7 @@ import typer
 from rich.text import Text
 
 from policyctx.cli import output
+from policyctx.cli.output import argument, option
 from policyctx.errors import Diagnostic, PolicyError, counted, visible
 from policyctx.policy import sources
 from policyctx.policy.agents import AgentEntry, AgentsFile, agents_schema, entry_policy, read_agents
@@ -20,23 +21,17 @@ from policyctx.policy.writing import origins, resolved_yaml
 
 _Key = Annotated[
     str | None,
-    typer.Argument(
-        metavar="[KEY]",
-        help="A key by its dotted path; names of types, tools and steps may be left out.",
-    ),
+    argument("[KEY]", "A key by its dotted path; names of types, tools and steps may be left out."),
 ]
 
 
 def check(
-    policies: Annotated[
-        list[str], typer.Argument(metavar="POLICY...", help="Presets' names or files' paths.")
-    ],
+    policies: Annotated[list[str], argument("POLICY...", "Presets' names or files' paths.")],
     form: Annotated[
-        output.Format,
-        typer.Option("--format", help="For people, programs, or GitHub's annotations."),
+        output.Format, option("For people, programs, or GitHub's annotations.", "--format")
     ] = output.Format.TEXT,
-    strict: Annotated[bool, typer.Option("--strict", help="Count warnings as errors.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
+    strict: Annotated[bool, option("Count warnings as errors.", "--strict")] = False,
+    as_json: Annotated[bool, option("The same as --format json.", "--json")] = False,
     extends_from: output.ExtendsFrom = [],  # noqa: B006 - typer copies it
 ) -> None:
     """Check policies: every mistake, and what is probably a mistake.
@@ -77,7 +72,7 @@ def _summary(policies: int, errors: int, warnings: int) -> str:
 def show(
     policy: output.Policy,
     with_origins: Annotated[
-        bool, typer.Option("--origins", help="Show where each value was written.")
+        bool, option("Show where each value was written.", "--origins")
     ] = False,
     as_json: output.Json = False,
 ) -> None:
@@ -109,7 +104,7 @@ def show(
 def schema(
     key: _Key = None,
     agents: Annotated[
-        bool, typer.Option("--agents", help="Print the JSON Schema of a policyctx.yaml.")
+        bool, option("Print the JSON Schema of a policyctx.yaml.", "--agents")
     ] = False,
     as_json: output.Json = False,
 ) -> None:
@@ -139,11 +134,9 @@ def agents(
     directory: output.Directory = Path(),
     form: Annotated[
         output.Format,
-        typer.Option(
-            "--format", help="For people, programs, or the errors alone as GitHub's annotations."
-        ),
+        option("For people, programs, or the errors alone as GitHub's annotations.", "--format"),
     ] = output.Format.TEXT,
-    as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
+    as_json: Annotated[bool, option("The same as --format json.", "--json")] = False,
 ) -> None:
     """Show which agent gets which policy, from which line.
 

@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from policyctx.cli import output
+from policyctx.cli.output import argument, option
 from policyctx.compaction.assembly import ITEM_TYPE, messages_text
 from policyctx.definitions.names import is_url
 from policyctx.definitions.tokenizers import DEFAULT_TOKENIZER
@@ -34,15 +35,12 @@ from policyctx.store.index import IndexEntry
 from policyctx.store.opening import SESSION_FIELD, stores_in
 from policyctx.tokens.counter import counter_for
 
-Root: TypeAlias = Annotated[
-    str, typer.Argument(metavar="ROOT", help="A store's folder or URL, as in `store.root`.")
-]
+Root: TypeAlias = Annotated[str, argument("ROOT", "A store's folder or URL, as in `store.root`.")]
 Session: TypeAlias = Annotated[
-    str | None,
-    typer.Option(help="One session, where several share the folder or ROOT has {session_id}."),
+    str | None, option("One session, where several share the folder or ROOT has {session_id}.")
 ]
-ItemType: TypeAlias = Annotated[str | None, typer.Option("--type", help="Items of this type.")]
-Tool: TypeAlias = Annotated[str | None, typer.Option(help="Results and calls of this tool.")]
+ItemType: TypeAlias = Annotated[str | None, option("Items of this type.", "--type")]
+Tool: TypeAlias = Annotated[str | None, option("Results and calls of this tool.")]
 
 
 def seconds(value: str | None) -> float | None:
@@ -257,10 +255,8 @@ def ls(
 
 def cat(
     root: Root,
-    key: Annotated[
-        str, typer.Argument(metavar="KEY", help="An item id, a tool-use id, or a path.")
-    ],
-    lines: Annotated[str | None, typer.Option(help="Only these: 10-20, 10 or 10-.")] = None,
+    key: Annotated[str, argument("KEY", "An item id, a tool-use id, or a path.")],
+    lines: Annotated[str | None, option("Only these: 10-20, 10 or 10-.")] = None,
     session: Session = None,
     as_json: output.Json = False,
 ) -> None:
@@ -287,11 +283,11 @@ def cat(
 
 def search(
     root: Root,
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="What to look for, as it is.")],
+    text: Annotated[str, argument("TEXT", "What to look for, as it is.")],
     ignore_case: Annotated[
-        bool, typer.Option("--ignore-case", "-i", help="Take capitals for small letters.")
+        bool, option("Take capitals for small letters.", "--ignore-case", "-i")
     ] = False,
-    limit: Annotated[int | None, typer.Option(min=1, help="Stop after so many lines.")] = None,
+    limit: Annotated[int | None, option("Stop after so many lines.", min=1)] = None,
     session: Session = None,
     item_type: ItemType = None,
     tool: Tool = None,
@@ -399,10 +395,10 @@ def _holder(stores: dict[str, ContextFileSystem], key: str) -> tuple[str, Contex
 def restore_archive(
     root: Root,
     archive: Annotated[
-        str | None, typer.Argument(metavar="[ARCHIVE]", help="Its id or path. Default: the newest.")
+        str | None, argument("[ARCHIVE]", "Its id or path. Default: the newest.")
     ] = None,
     path: Annotated[
-        Path | None, typer.Option("--output", "-o", help="File to write, in place of stdout.")
+        Path | None, option("File to write, in place of stdout.", "--output", "-o")
     ] = None,
     session: Session = None,
     as_json: output.Json = False,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-import typer
 from rich.console import Console
 
 from policyctx.cli import output
 from policyctx.cli.conversation import RecordedChoice, read_messages
+from policyctx.cli.output import option
 from policyctx.definitions.items import HostObject, Item, Medium, Message
 from policyctx.definitions.tokenizers import DEFAULT_TOKENIZER, Tokenizer
 from policyctx.messages.editing import request_content
@@ -26,11 +26,10 @@ _SHOWN_CALLS = 10
 def tokens(
     messages: output.Messages,
     tokenizer: Annotated[
-        Tokenizer, typer.Option(help="What counts; `anthropic` asks the provider.")
+        Tokenizer, option("What counts; `anthropic` asks the provider.")
     ] = DEFAULT_TOKENIZER,
     language_model: Annotated[
-        str | None,
-        typer.Option("--model", help="The model's name, such as claude-opus-4-8, where known."),
+        str | None, option("The model's name, such as claude-opus-4-8, where known.", "--model")
     ] = None,
     recorded: output.Recorded = None,
     call: output.Call = None,

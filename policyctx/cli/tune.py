@@ -16,6 +16,7 @@ from rich.console import Console
 
 import policyctx
 from policyctx.cli import output, progress
+from policyctx.cli.output import option
 from policyctx.cli.replay import Agents, Jobs, Prices, Recordings, Scheduler, Since, recording_files
 from policyctx.cli.replay_output import outcome_report
 from policyctx.definitions.items import HostObject
@@ -382,46 +383,43 @@ def tune(
     agent: Agents = None,
     since: Since = None,
     policy: Annotated[
-        str, typer.Option(metavar="POLICY", help="The incumbent: a preset's name or a file's path.")
+        str, option("The incumbent: a preset's name or a file's path.", metavar="POLICY")
     ] = _DEFAULT,
     path: Annotated[
         Path | None,
-        typer.Option(
+        option(
+            "Write the winner as a policy that extends the incumbent.",
             "-o",
             "--output",
             metavar="FILE",
-            help="Write the winner as a policy that extends the incumbent.",
         ),
     ] = None,
     never_dearer: Annotated[
-        bool, typer.Option("--never-dearer", help="No session may cost more than without a policy.")
+        bool, option("No session may cost more than without a policy.", "--never-dearer")
     ] = False,
     max_regret: Annotated[
         float | None,
-        typer.Option(
+        option(
+            "The most regretted tokens, as a multiple of the incumbent's, such as 0.5.",
             metavar="RATIO",
             min=0,
-            help="The most regretted tokens, as a multiple of the incumbent's, such as 0.5.",
         ),
     ] = None,
     project_by: Annotated[
         ProjectBy,
-        typer.Option(
-            help="What makes sessions ones of the same project: the working directory that is"
+        option(
+            "What makes sessions ones of the same project: the working directory that is"
             " recorded, the folder of the file, or the file."
         ),
     ] = ProjectBy.RECORDED,
-    folds: Annotated[
-        int, typer.Option(min=2, help="Groups of projects that are each left out once.")
-    ] = 5,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same result.")] = 0,
+    folds: Annotated[int, option("Groups of projects that are each left out once.", min=2)] = 5,
+    seed: Annotated[int, option("The same seed gives the same result.")] = 0,
     prices: Prices = "recorded",
     in_part: output.Partial = False,
     jobs: Jobs = 1,
     scheduler: Scheduler = None,
     report: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write a page of HTML with the front as chart."),
+        Path | None, option("Write a page of HTML with the front as chart.", metavar="FILE")
     ] = None,
     as_json: output.Json = False,
 ) -> None:

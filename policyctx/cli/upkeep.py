@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import typer
 from rich.filesize import decimal
 
-from policyctx.cli.output import Grid, Json, console, print_json, write_json
+from policyctx.cli.output import Grid, Json, argument, console, option, print_json, write_json
 from policyctx.cli.store import (
     Root,
     Session,
@@ -111,30 +111,26 @@ def _report(one: StoreCollection) -> dict[str, object]:
 
 def gc(
     root: Root,
-    max_age: Annotated[str | None, typer.Option(help="Remove what is older: 30d.")] = None,
+    max_age: Annotated[str | None, option("Remove what is older: 30d.")] = None,
     max_bytes: Annotated[
-        str | None, typer.Option(help="Remove the oldest until so much is left: 5GB.")
+        str | None, option("Remove the oldest until so much is left: 5GB.")
     ] = None,
     max_contents: Annotated[
-        int | None, typer.Option(min=0, help="Remove the oldest until so many texts are left.")
+        int | None, option("Remove the oldest until so many texts are left.", min=0)
     ] = None,
     policy: Annotated[
-        str | None, typer.Option(help="Take `store.retention` and `store.compress` of this policy.")
+        str | None, option("Take `store.retention` and `store.compress` of this policy.")
     ] = None,
     ended: Annotated[
-        bool, typer.Option("--ended", help="No session here goes on: no placeholder is live.")
+        bool, option("No session here goes on: no placeholder is live.", "--ended")
     ] = False,
     idle: Annotated[
-        str | None,
-        typer.Option(help="A session that wrote nothing for so long does not go on: 7d."),
+        str | None, option("A session that wrote nothing for so long does not go on: 7d.")
     ] = None,
     every: Annotated[
-        bool,
-        typer.Option("--all", help="Every store at ROOT and below; the limits hold for all of it."),
+        bool, option("Every store at ROOT and below; the limits hold for all of it.", "--all")
     ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would go; change nothing.")
-    ] = False,
+    dry_run: Annotated[bool, option("Show what would go; change nothing.", "--dry-run")] = False,
     session: Session = None,
     as_json: Json = False,
 ) -> None:
@@ -237,7 +233,7 @@ def rebuild(root: Root, session: Session = None, as_json: Json = False) -> None:
 
 def export(
     root: Root,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to: session.tar.zst.")],
+    file: Annotated[Path, argument("FILE", "Where to: session.tar.zst.")],
     session: Session = None,
     as_json: Json = False,
 ) -> None:
@@ -257,7 +253,7 @@ def export(
 
 
 def import_(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="What `export` wrote.")],
+    file: Annotated[Path, argument("FILE", "What `export` wrote.")],
     root: Root,
     session: Session = None,
     as_json: Json = False,
@@ -276,9 +272,7 @@ def import_(
 
 def copy(
     root: Root,
-    target: Annotated[
-        str, typer.Argument(metavar="TO", help="The folder or URL that takes the session up.")
-    ],
+    target: Annotated[str, argument("TO", "The folder or URL that takes the session up.")],
     session: Session = None,
     as_json: Json = False,
 ) -> None:
@@ -300,10 +294,8 @@ def copy(
 
 
 def upload(
-    folder: Annotated[
-        Path, typer.Argument(metavar="FOLDER", help="What `store.spill_to` of the policy names.")
-    ],
-    timeout: Annotated[str, typer.Option(help="The longest that a request may take.")] = "30s",
+    folder: Annotated[Path, argument("FOLDER", "What `store.spill_to` of the policy names.")],
+    timeout: Annotated[str, option("The longest that a request may take.")] = "30s",
     as_json: Json = False,
 ) -> None:
     """Upload what waits in a folder for stores at a URL, of every session.
@@ -335,12 +327,9 @@ def _show_number(number: int, done: str, where: Path | str, *, as_json: bool) ->
 
 def restore(
     root: Root,
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="Messages or a session, as JSON or JSON lines.")
-    ],
+    file: Annotated[Path, argument("FILE", "Messages or a session, as JSON or JSON lines.")],
     path: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="File to write, a new one, in place of stdout."),
+        Path | None, option("File to write, a new one, in place of stdout.", "--output", "-o")
     ] = None,
     session: Session = None,
 ) -> None:
