@@ -96,17 +96,14 @@ class Blocks(Protocol):
     @property
     def json(self) -> str:
         """The JSON of the blocks."""
-        ...
 
     @property
     def raw_json(self) -> str:
         """The JSON with lone surrogates as they are."""
-        ...
 
     @property
     def chars(self) -> int:
         """The characters of the JSON."""
-        ...
 
 
 _encode = json.JSONEncoder(ensure_ascii=False).encode

@@ -143,11 +143,9 @@ class ClientTexts(Protocol):
 
     def read(self, path: object, offset: object, limit: object, char: object) -> Answer:
         """Return lines of the text at a path."""
-        ...
 
     def search(self, query: object, path: object) -> Answer:
         """Return the lines with the query, in the texts of the session that a path names."""
-        ...
 
 
 class McpOverHttp:

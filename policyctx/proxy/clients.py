@@ -157,7 +157,6 @@ class Endpoint(Protocol):
 
     def running(self) -> AbstractAsyncContextManager[None]:
         """Run what requests need, until the block ends."""
-        ...
 
     async def answer(
         self, headers: Sequence[tuple[bytes, bytes]], body: bytes, texts: OwnTexts
@@ -166,7 +165,6 @@ class Endpoint(Protocol):
 
         Returns the status, the headers and the body of the response.
         """
-        ...
 
 
 class OwnTexts:

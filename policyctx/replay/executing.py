@@ -46,12 +46,10 @@ class Executor(Protocol):
     @property
     def workers(self) -> int:
         """How many jobs are done at a time; it may grow in a cluster."""
-        ...
 
     @property
     def is_here(self) -> bool:
         """Whether jobs are done in this process, one after the other."""
-        ...
 
     def results(
         self, function: Callable[[A], R], jobs: Sequence[Job[A]]
@@ -62,11 +60,9 @@ class Executor(Protocol):
         workers is lost, and so is a result that cannot be pickled. What the function raises is
         raised here. Closing the generator cancels the jobs that are left.
         """
-        ...
 
     def close(self) -> None:
         """End the processes that this executor has started."""
-        ...
 
 
 class Here:

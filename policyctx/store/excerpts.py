@@ -36,7 +36,6 @@ class ReadableStore(Protocol):
 
     def read(self, path: str) -> str:
         """Return the text saved at `path`; raises `StoreError`."""
-        ...
 
 
 class Answer(NamedTuple):

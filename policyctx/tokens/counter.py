@@ -277,19 +277,15 @@ class TokenCounter(Protocol):
 
     def count(self, text: str) -> int:
         """Return the number of tokens of `text`, 0 or more."""
-        ...
 
     def count_many(self, texts: Sequence[str]) -> list[int]:
         """Return the number of tokens of each text; quicker than one by one."""
-        ...
 
     def bounds(self, text: str) -> Bounds:
         """Return what `count` cannot be below nor above, without counting."""
-        ...
 
     def truncate(self, text: str, tokens: int, *, end: bool = False) -> str:
         """Return as much of the start of `text`, or of its end, as has at most so many tokens."""
-        ...
 
     def count_request(
         self, content: RequestContent, tools: object = None, *, model: ProviderModel | None = None
@@ -299,12 +295,10 @@ class TokenCounter(Protocol):
         `tools` are the schemas of the available tools. `model` has the API's constants; by default
         they are those of the provider in whose shape the messages are.
         """
-        ...
 
     @property
     def stats(self) -> MemoStats:
         """What was asked and what is held, at this moment."""
-        ...
 
 
 # Of a counter that a caller gives, nothing is known of how many tokens a text can have.

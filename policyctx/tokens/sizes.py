@@ -265,7 +265,6 @@ class CountsTokens(Protocol):
 
     def count_many(self, texts: Sequence[str]) -> list[int]:
         """Return the tokens of each text."""
-        ...
 
 
 # In a JPEG the size may follow a preview and a colour profile.
