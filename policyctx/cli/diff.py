@@ -58,8 +58,7 @@ def diff(
     loaded = replay_policy(policy_a), replay_policy(policy_b)
     files = recording_files(paths, agent, since, partial=in_part)
     with executor(jobs, scheduler) as workers:
-        work = partial(compared, loaded, prices=prices)
-        so_far = gathered(files, work, workers)
+        so_far = gathered(files, partial(compared, loaded, prices=prices), workers)
     so_far.calls = sum(len(one.first.calls) for one in so_far.results)
     figures = [
         total(figures_of(one.first) for one in so_far.results),

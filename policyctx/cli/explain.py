@@ -249,8 +249,7 @@ def _reported(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        sentence = f"{path} cannot be written: {error.strerror}"
-        raise StoreError(sentence, path=str(path)) from error
+        raise StoreError(f"{path} cannot be written: {error.strerror}", path=str(path)) from error
 
 
 def explain(

@@ -41,8 +41,7 @@ def export_anthropic(policy: Policy, strict: Strict = False, as_json: Json = Fal
     management = {"edits": [edit.model_dump(exclude_none=True) for edit in edits]}
     betas = sorted({BETAS[type(edit)] for edit in edits})
     if as_json:
-        report = {"context_management": management, "betas": betas, "left_behind": reports(left)}
-        print_json(report)
+        print_json({"context_management": management, "betas": betas, "left_behind": reports(left)})
     else:
         print_json(management)
         if betas:
@@ -105,8 +104,7 @@ def import_anthropic(
     """
     made = imported(read_edits(_source(file)), name)
     if as_json:
-        report = {"policy": made.document, "left_behind": reports(made.left)}
-        print_json(report)
+        print_json({"policy": made.document, "left_behind": reports(made.left)})
     else:
         console().out(made.text.rstrip())
         print_left(made.left)

@@ -56,8 +56,7 @@ def _checked(policy: str, extends_from: Sequence[Path]) -> list[Diagnostic]:
     try:
         source = sources.policy_source(policy, extends_from=extends_from)
         checked, root = loaded(source)
-        found = findings(root, checked)
-        return at_causes(found, source, sources.environment(), findings=findings)
+        return at_causes(findings(root, checked), source, sources.environment(), findings=findings)
     except PolicyError as error:
         return list(error.diagnostics)
 
@@ -88,8 +87,7 @@ def show(
     if with_origins:
         rows = origins(root)
         if as_json:
-            report = [{"key": k, "value": v, "place": str(place)} for k, v, place in rows]
-            output.print_json(report)
+            output.print_json([{"key": k, "value": v, "place": str(place)} for k, v, place in rows])
             return
         cells = ((key, output.json_text(value, indent=None), place) for key, value, place in rows)
         columns, whole = ("key", "value", "written at"), {"key", "written at"}

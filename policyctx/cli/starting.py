@@ -156,8 +156,7 @@ def init(
         raise StoreError(f"{what} already; --force replaces what exists", path=str(taken[0]))
     fitted = None
     if is_fitted:
-        found = recording_files(sessions, agent, since, partial=False)
-        fitted = _fitted(name, preset, found, jobs)
+        fitted = _fitted(name, preset, recording_files(sessions, agent, since, partial=False), jobs)
         files = {policy: fitted.text, feature: fitted.feature}
     else:
         tree = extended(sources.policy_source(preset), {}).root

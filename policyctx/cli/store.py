@@ -114,8 +114,7 @@ def entry_rows(stores: dict[str, ContextFileSystem]) -> Iterable[tuple[str, Inde
         entries = store.list()
         states = states_of(store.records(), [str(store.root)])
         for entry in entries:
-            state = states.get((entry.item_id, entry.path))
-            yield session, _with_tokens(entry, store), state or ""
+            yield session, _with_tokens(entry, store), states.get((entry.item_id, entry.path)) or ""
 
 
 def _with_tokens(entry: IndexEntry, store: ContextFileSystem) -> IndexEntry:
@@ -127,8 +126,7 @@ def _with_tokens(entry: IndexEntry, store: ContextFileSystem) -> IndexEntry:
         text = store.read(entry.path)
     except StoreError:
         return entry
-    tokens = counter_for(DEFAULT_TOKENIZER).count(text)
-    return replace(entry, origin=replace(origin, tokens=tokens))
+    return replace(entry, origin=replace(origin, tokens=counter_for(DEFAULT_TOKENIZER).count(text)))
 
 
 def entry_row(entry: IndexEntry, state: str) -> dict[str, object]:

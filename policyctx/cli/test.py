@@ -89,8 +89,7 @@ def run(
     policyctx test --steps failed result
     """
     if find_spec("pytest_bdd") is None:
-        wanted = f"error: features need pytest-bdd: {install_command('bdd')}"
-        console(stderr=True).print(wanted)
+        console(stderr=True).print(f"error: features need pytest-bdd: {install_command('bdd')}")
         raise typer.Exit(2)
     if mutate is not None:
         from policyctx.cli.mutating import print_mutants  # noqa: PLC0415 - needs pytest

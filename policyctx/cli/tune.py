@@ -83,8 +83,7 @@ def print_tuned(out: Console, shown: ShownStudy) -> None:
         )
     out.print()
     columns = ["setting", "net $", "saved", "regret tokens", "dearer", "never acted"]
-    rows = [_cells(row) for row in _rows(shown)]
-    out.print(output.Grid(columns, rows, numeric=columns[1:]))
+    out.print(output.Grid(columns, [_cells(row) for row in _rows(shown)], numeric=columns[1:]))
     if meanings := _legend(shown):
         output.print_wrapped(out, f"settings  {'; '.join(meanings)}", _INDENT)
     if tuned.comparisons:
@@ -445,16 +444,14 @@ def tune(
     shown = None
     files = recording_files(paths, agent, since, partial=in_part)
     with executor(jobs, scheduler) as workers:
-        work = partial(read, by=project_by)
-        so_far = progress.gathered(files, work, workers)
+        so_far = progress.gathered(files, partial(read, by=project_by), workers)
         so_far.calls = sum(one.calls for one in so_far.results)
         if so_far.calls and not so_far.is_interrupted:
             shown = _studied(incumbent, so_far, options, workers, prices=prices)
     # Written first: the terminal may be closed.
     written = [] if shown is None else list(_written(shown, path, report))
     if shown is not None and as_json:
-        values = outcome_report(so_far) | tuned_report(shown)
-        output.print_json(values)
+        output.print_json(outcome_report(so_far) | tuned_report(shown))
     elif shown is not None:
         print_tuned(output.console(), shown)
     progress.tell(so_far)
@@ -570,5 +567,4 @@ def page(report: Mapping[str, Any]) -> Iterator[str]:
     """
     own = resources.files("policyctx.tuning").joinpath("front.js").read_text(encoding="utf-8")
     title = f"{report['incumbent']}: settings that were tried"
-    scripts = [*map(asset, _SCRIPTS), own]
-    yield from framed(title, _BODY, scripts, [values_script("study", report)])
+    yield from framed(title, _BODY, [*map(asset, _SCRIPTS), own], [values_script("study", report)])

@@ -176,8 +176,7 @@ def _remember_compaction(event: Event) -> None:
     from policyctx.integrations.arrival_bounds import mark_compaction  # noqa: PLC0415 - see above
 
     try:
-        size = os.path.getsize(event["transcript_path"])
-        mark_compaction(session_id_of(event), size)
+        mark_compaction(session_id_of(event), os.path.getsize(event["transcript_path"]))
     except (OSError, _LeftAloneError) as error:
         _report(f"what the summary lacks is not added: {_reason(error)}")
 
@@ -341,9 +340,7 @@ def session_id_of(event: Event) -> str:
     session_id, agent_id = event.get("session_id"), event.get("agent_id")
     if not isinstance(session_id, str) or not session_id:
         raise _LeftAloneError("the event has no session_id")
-    if isinstance(agent_id, str) and agent_id:
-        return f"{session_id}.{agent_id}"
-    return session_id
+    return f"{session_id}.{agent_id}" if isinstance(agent_id, str) and agent_id else session_id
 
 
 def _sources(event: Event) -> Mapping[str, FileLines]:

@@ -279,8 +279,7 @@ class _Exporting:
 
     def _thinking(self) -> ClearThinking:
         _refuse(self._step.when, "the server has no trigger for thinking")
-        pinned = self._rule(_THINKING).pin
-        _refuse(pinned, "the rules of the policy let it take no thinking")
+        _refuse(self._rule(_THINKING).pin, "the rules of the policy let it take no thinking")
         keep = self._keep_recent(_THINKING)
         is_other = keep is not None and keep.turns is None
         _refuse(is_other, "the server keeps the thinking of a number of turns")
@@ -294,8 +293,7 @@ class _Exporting:
         )
 
     def _compact(self) -> Compact:
-        why = "a compaction of the server has a trigger in input tokens"
-        _refuse(not self._step.when, why)
+        _refuse(not self._step.when, "a compaction of the server has a trigger in input tokens")
         trigger = self._over(present(self._gates("tokens").tokens), "tokens")
         least = f"{LEAST_COMPACTION_TRIGGER:,}"
         is_small = trigger < LEAST_COMPACTION_TRIGGER

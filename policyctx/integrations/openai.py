@@ -89,8 +89,7 @@ def _wrapped(client: Client, policy: _Policy) -> Client:
     for resource, api in resources:
         for name in ("create", "parse"):
             if hasattr(resource, name):
-                method = getattr(resource, name)
-                setattr(resource, name, policy.wrapped(method, api, blocks=blocks))
+                setattr(resource, name, policy.wrapped(getattr(resource, name), api, blocks=blocks))
     copy: Any = client.copy
 
     @wraps(copy)

@@ -134,8 +134,7 @@ def with_options(root: Node, options: Mapping[str, Any], *, function: str = "Ses
     check_options(function, options, AgentOptions.__annotations__)
     for name, value in options.items():
         if value is not None:
-            place = Location(f"{function}, option {name}")
-            root = _CHANGES[name](_Option(value, place), root)
+            root = _CHANGES[name](_Option(value, Location(f"{function}, option {name}")), root)
     return root
 
 

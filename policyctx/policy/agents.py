@@ -128,8 +128,7 @@ def _policy_named_by(entry: AgentEntry, file: AgentsFile) -> Policy:
 def _wrong_keys(root: Node) -> Iterator[Diagnostic]:
     for key, node in root.value.items():
         if key not in _KEYS:
-            place = node.named_at
-            yield Diagnostic(place, "PC101", f"unknown key {key!r}", hint(key, _KEYS))
+            yield Diagnostic(node.named_at, "PC101", f"unknown key {key!r}", hint(key, _KEYS))
     for key in _KEYS:
         if root.child(key) is None:
             yield Diagnostic(root.place, "PC102", f"the key {key!r} is missing")
@@ -166,8 +165,7 @@ def _no_entry(agent: str, file: AgentsFile) -> PolicyError:
     names = f"its entries are {', '.join(known)}" if known else "it has no entries"
     likely = hint(agent, known)
     said = f"{likely} {names[0].upper()}{names[1:]}" if likely else names
-    sentence = f"no entry for the agent {agent!r}"
-    return PolicyError([Diagnostic(file.place, "PC206", sentence, said)])
+    return PolicyError([Diagnostic(file.place, "PC206", f"no entry for the agent {agent!r}", said)])
 
 
 _NAMED = {

@@ -325,8 +325,7 @@ def _moment(step: Node) -> str:
 
 def _out_of_place_by_action(step: Node, action: Action, *, is_last: bool) -> Iterator[Diagnostic]:
     if action.takes_messages and not is_last:
-        place = step.value["do"].place
-        yield Diagnostic(place, "PC107", f"`{action.do}` must be the last step")
+        yield Diagnostic(step.value["do"].place, "PC107", f"`{action.do}` must be the last step")
     wrong = [(step.child(key), key, "") for key in action.keys_without_use]
     selection = action.selection_without_use.items()
     wrong += [(step.child("select", key), key, f"; {why}") for key, why in selection]
@@ -441,5 +440,4 @@ def _out_of_place_on_arrival(step: Node, action: Action | None) -> Iterator[Diag
             sentence = "items arrive one by one; what looks at the whole list is not for arrival"
             yield Diagnostic(node.named_at, "PC107", sentence)
     if action is not None and action.takes_messages:
-        place = step.value["do"].place
-        yield Diagnostic(place, "PC107", f"`{action.do}` is not for arrival")
+        yield Diagnostic(step.value["do"].place, "PC107", f"`{action.do}` is not for arrival")

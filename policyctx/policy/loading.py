@@ -136,8 +136,7 @@ def _over_bases(
             reading.problems.append(tree)
         else:
             merged = _merged(merged, tree, reading.problems)
-    result = _merged(merged.without(*_OWN), own, reading.problems)
-    return result.without("extends")
+    return _merged(merged.without(*_OWN), own, reading.problems).without("extends")
 
 
 def _base_tree(

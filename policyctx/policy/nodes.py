@@ -206,9 +206,7 @@ def type_at(path: Path) -> Any:  # noqa: ANN401 - a type expression
 
 def value_type(annotation: Any) -> Any:  # noqa: ANN401 - type expressions
     """Return the type of the values of a map by name, such as `tools`; None for any other type."""
-    if get_origin(annotation) is dict:
-        return get_args(annotation)[1]
-    return None
+    return get_args(annotation)[1] if get_origin(annotation) is dict else None
 
 
 def model_in(annotation: Any) -> type[Section] | None:  # noqa: ANN401 - a type expression
@@ -366,8 +364,7 @@ class _NodeReader:
             return self._only_document()
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
-            hint = hint_for(error, self.lines)
-            self._refuse("PC002", f"not YAML: {error.problem}", mark, hint)
+            self._refuse("PC002", f"not YAML: {error.problem}", mark, hint_for(error, self.lines))
         except yaml.reader.ReaderError:
             raise PolicyError([self._forbidden_character()]) from None
 
@@ -448,8 +445,7 @@ class _NodeReader:
 
     def _note(self, code: str, sentence: str, event: HostObject, hint: str) -> None:
         """Remember a mistake after which the rest can still be read."""
-        place = self._place(event.start_mark)
-        self.problems.append(Diagnostic(place, code, sentence, hint))
+        self.problems.append(Diagnostic(self._place(event.start_mark), code, sentence, hint))
 
     def _place(self, mark: PlainValue) -> Location:
         line = mark.line + 1
@@ -471,6 +467,4 @@ def typed(text: str) -> HostObject:
         return int(text, 0) if text[:2] in {"0o", "0x"} else int(text)
     if _FLOAT.fullmatch(text):
         return float(text)
-    if _INFINITE.fullmatch(text):
-        return float(text.replace(".", ""))
-    return text
+    return float(text.replace(".", "")) if _INFINITE.fullmatch(text) else text

@@ -107,16 +107,12 @@ def duration(value: object, *, such: str = "90s, 5m, 3h or 30d") -> Duration:
 
 def idle_time(value: object) -> Duration | str:
     """Read a duration, or `cache_ttl` for the provider's."""
-    if value == "cache_ttl":
-        return "cache_ttl"
-    return duration(value, such="90s or 5m, or cache_ttl")
+    return "cache_ttl" if value == "cache_ttl" else duration(value, such="90s or 5m, or cache_ttl")
 
 
 def cache_ttl(value: object) -> Duration | str:
     """Read a duration, or `recorded` for that of the writes which the provider billed."""
-    if value == "recorded":
-        return "recorded"
-    return duration(value, such="5m or 1h, or recorded")
+    return "recorded" if value == "recorded" else duration(value, such="5m or 1h, or recorded")
 
 
 def byte_size(value: object) -> ByteSize:

@@ -442,8 +442,7 @@ class Pages:
         every = self._registry.live()
         live = {one.name: one for one in every if one.calls}
         saved, unlisted = self._saved()
-        left = sorted(saved.keys() - live.keys(), key=lambda name: -saved[name])
-        names = [*live, *left]
+        names = [*live, *sorted(saved.keys() - live.keys(), key=lambda name: -saved[name])]
         pages = max(1, -(-len(names) // _PER_PAGE))
         number = min(max(1, number), pages)
         names = names[_PER_PAGE * (number - 1) : _PER_PAGE * number]

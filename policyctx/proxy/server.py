@@ -270,8 +270,7 @@ class Proxy:
             )
             text = f"the upstream {what}: {type(error).__name__}"
             _log.warning(text)
-            is_late = isinstance(error, TimeoutError)
-            return RefusedError(504 if is_late else 502, "api_error", text)
+            return RefusedError(504 if isinstance(error, TimeoutError) else 502, "api_error", text)
         if isinstance(error, TimeoutError):
             return RefusedError(408, "timeout_error", "the request took too long")
         _log.error("a request failed: %s", at(error))
@@ -359,8 +358,7 @@ class Proxy:
         except StopIteration as stop:
             result: T = stop.value
             return result
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, finished, steps)
+        return await asyncio.get_running_loop().run_in_executor(self._threads, finished, steps)
 
     async def _in_time(self, work: Callable[[], T]) -> T:
         """Do what takes long in one of a few threads.
@@ -417,8 +415,7 @@ class Proxy:
         steps = self._turning.observe_in_steps(turned, usage)
         if next(steps, steps) is steps:
             return
-        loop = asyncio.get_running_loop()
-        task = loop.run_in_executor(self._threads, finished, steps)
+        task = asyncio.get_running_loop().run_in_executor(self._threads, finished, steps)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -456,8 +453,7 @@ class Proxy:
             # There is no stream to open, and no session to end.
             return web.Response(status=405, headers={"Allow": "POST"})
         settings = self._settings
-        headers = {name.lower(): value for name, value in request.headers.items()}
-        credential = credential_of(headers)
+        credential = credential_of({name.lower(): value for name, value in request.headers.items()})
         if not any(value.removeprefix("Bearer").strip() for _, value in credential):
             # After a 401 a client would look for a server to log in to, at the provider.
             text = "send the credential that the agent sends to the model, in the same header"

@@ -400,8 +400,7 @@ def rests_of(contents: Sequence[Content], files: Sequence[File]) -> list[Content
     for content, file in zip(contents, files, strict=True):
         if content.origin is not None and (block := content.origin.block) is not None:
             path, text = file.relative_path, content.text
-            bare = hollow(block, text)
-            found.append(_rest_of(Content(path, text, path), bare, has_index=False))
+            found.append(_rest_of(Content(path, text, path), hollow(block, text), has_index=False))
     return [*filter(None, found)]
 
 

@@ -238,8 +238,7 @@ class Index:
         newest = next(saved, None)
         if newest is None:
             return found[-1] if found else None
-        answers = (entry for entry in (newest, *saved) if not _is_call(entry))
-        return next(answers, newest)
+        return next((entry for entry in (newest, *saved) if not _is_call(entry)), newest)
 
     def named_by(self, item_id: str) -> IndexEntry | None:
         """Return the entry of the file that the newest record of an item names.

@@ -200,8 +200,7 @@ def append_lines(
 
 def write_journal(backend: Backend, folder: str, head: bytes, lines: Sequence[bytes]) -> Position:
     """Put a new journal, its head and all numbered `lines`, in the place of the one in a folder."""
-    content = head + b"".join(lines)
-    found = backend.write(f"{folder}/{JOURNAL}", content, flush=True)
+    found = backend.write(f"{folder}/{JOURNAL}", head + b"".join(lines), flush=True)
     return Position(head, found.identity, found.size, len(lines))
 
 

@@ -371,8 +371,7 @@ def _anew(index: Index, position: Position, journal: Callable[[int], bytes]) -> 
     records = _values(content, "record", len(index.records))
     if records is None:
         records = [encoded(encode(record)) for record in index.records]
-    journal_id = head_ids(position.head)[0]
-    fold = Fold(journal_id, position.bytes, position.number, zlib.crc32(content))
+    fold = Fold(head_ids(position.head)[0], position.bytes, position.number, zlib.crc32(content))
     return _Parts(fold, _SEPARATOR.join(items), _SEPARATOR.join(records))
 
 

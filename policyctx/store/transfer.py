@@ -34,8 +34,7 @@ def export_session(
     contents = {entry.sha256: entry for entry in index}
     with _replacing(target, mode) as file, packing(file) as packed:  # noqa: SIM117 - in this order
         with tarfile.open(fileobj=packed, mode="w|", format=tarfile.PAX_FORMAT) as archive:
-            raw = [new_head(), *numbered(index.lines())]
-            _add_member(archive, JOURNAL, b"".join(raw))
+            _add_member(archive, JOURNAL, b"".join([new_head(), *numbered(index.lines())]))
             for done, (sha256, entry) in enumerate(contents.items()):
                 progress(done, len(contents))
                 _add_member(archive, CONTENTS + sha256, encoded(reader.of(entry)))
@@ -96,8 +95,7 @@ def _copy(entries: Sequence[IndexEntry], reader: ContentReader, target: Backend)
 
 
 def _stage(batch: WriteBatch, entry: IndexEntry, text: str) -> str:
-    content = Content(entry.path, text, origin=entry.origin)
-    one = prepare(content, entry.format, packs=False)
+    one = prepare(Content(entry.path, text, origin=entry.origin), entry.format, packs=False)
     return batch.stage(entry.path, one.document(entry.saved_at))
 
 

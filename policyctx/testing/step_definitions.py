@@ -257,8 +257,7 @@ class Definitions:
         likely = sorted(found.items(), key=lambda step: -step[1][0])
         # Steps that are far less like it are of no use beside the first.
         least = max(_LIKE, likely[0][1][0] - _BEHIND) if likely else 0
-        near = [(kind, step) for step, (likeness, kind) in likely if likeness >= least]
-        return near[:_NEAREST]
+        return [(kind, step) for step, (likeness, kind) in likely if likeness >= least][:_NEAREST]
 
     @cached_property
     def _words(self) -> dict[StepDefinition, frozenset[str]]:

@@ -341,9 +341,7 @@ def _fewest_chars(wording: Placeholder) -> int:
 def fewest_tokens(checked: reach.Checked, chars: int) -> int:
     """Return the fewest tokens that so many characters can be, without a vocabulary to ask."""
     model = checked.policy.model
-    if model.token_scale != 1:
-        return 0
-    return tokenizers.fewest_tokens(model.tokenizer, chars)
+    return 0 if model.token_scale != 1 else tokenizers.fewest_tokens(model.tokenizer, chars)
 
 
 # Keys that are mostly given as a share. A small `min_tokens`, `frees` or `since_last` makes sense.

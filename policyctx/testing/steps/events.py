@@ -184,8 +184,7 @@ def _add_result(world: World, tool: str, given: object, text: str) -> None:
     """Add a call with this input and its result to the context."""
     conversation = world.conversation
     result = ToolResult(f"call_{conversation.serial()}", text, tool)
-    call = conversation.call([(result.id, tool)], given)
-    world.add([call, *conversation.answers([result])])
+    world.add([conversation.call([(result.id, tool)], given), *conversation.answers([result])])
 
 
 @when(
@@ -195,5 +194,4 @@ def _add_result(world: World, tool: str, given: object, text: str) -> None:
 def _(policyctx_world: World, item: str, tool: str) -> None:
     """A call of the tool with the path in a placeholder, and what is there."""
     [(_, _, file)] = policyctx_world.saved_of(item)
-    text = policyctx_world.session.read(file.path)
-    _add_result(policyctx_world, tool, {"path": file.path}, text)
+    _add_result(policyctx_world, tool, {"path": file.path}, policyctx_world.session.read(file.path))
