@@ -7,25 +7,15 @@ from typing import Annotated, Any
 
 import typer
 
-from policyctx.cli.output import Json, Policy, argument, console, option, print_json
+from policyctx.cli.output import Json, Policy, argument, console, group, option, print_json
 from policyctx.errors import Diagnostic, Location, PolicyError
 from policyctx.integrations.context_edits import BETAS, read_edits
 from policyctx.integrations.context_management import LeftBehind, exported, imported
 from policyctx.policy.loading import loaded
 from policyctx.policy.sources import MAX_BYTES, PolicySource, policy_source, read_source
 
-export_app = typer.Typer(
-    name="export",
-    help="Write a policy in the words of a server that edits contexts.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+export_app = group()
 Strict = Annotated[bool, option("Exit with 1 if a step or key stays behind.", "--strict")]
-
-
-@export_app.callback()
-def exports() -> None:
-    """Take the options that belong to no server."""
 
 
 @export_app.command("anthropic")
@@ -70,17 +60,7 @@ def print_left(left: Sequence[LeftBehind]) -> None:
         out.print(f"  {place}{one.key}: {one.reason}")
 
 
-import_app = typer.Typer(
-    name="import",
-    help="Make a policy of what a server that edits contexts is asked to do.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
-
-
-@import_app.callback()
-def imports() -> None:
-    """Take the options that belong to no server."""
+import_app = group()
 
 
 @import_app.command("anthropic")

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from policyctx.cli.output import option
+from policyctx.cli.output import group, option
 from policyctx.errors import InputError, MissingExtraError, SettingsError, visible
 from policyctx.integrations import claude_code_settings as settings
 from policyctx.integrations.arrival_bounds import forget_compactions
@@ -20,17 +20,7 @@ from policyctx.planning.compiled import OffloadPolicy
 from policyctx.policy.sources import is_shipped
 from policyctx.store.backend import store_root
 
-app = typer.Typer(
-    name="hook",
-    help="Offload results as they arrive in an agent that runs hooks.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
-
-
-@app.callback()
-def hooks() -> None:
-    """Take the options that belong to no hook."""
+app = group()
 
 
 @app.command("claude-code")

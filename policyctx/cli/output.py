@@ -274,6 +274,13 @@ def argument(metavar: str, text: str, **more: HostObject) -> HostObject:
     return typer.Argument(metavar=metavar, help=text, **more)
 
 
+def group() -> typer.Typer:
+    """Return a group for commands, without options; the list of commands has name and help."""
+    made = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+    made.callback()(lambda: None)  # else a group of one command is that command
+    return made
+
+
 Policy: TypeAlias = Annotated[str, argument("POLICY", "A preset's name or a policy file's path.")]
 Messages: TypeAlias = Annotated[
     str,
