@@ -162,10 +162,7 @@ class Progressed(Generic[T]):
 
 
 def replay_policy(name: str) -> running.LoadedPolicy:
-    """Load the policy of a replay.
-
-    Raises `PolicyError`, also for a pipe, which can be read only once.
-    """
+    """Load the policy of a replay. Raises `PolicyError`, also for a pipe: it is read only once."""
     is_pipe = False
     with suppress(OSError, ValueError):  # loading reports a name that no file can have
         is_pipe = not is_shipped(name) and Path(name).is_fifo()
@@ -216,10 +213,7 @@ def gathered(
 
 
 def tell(so_far: Progressed[T]) -> None:
-    """Print to stderr what failed, what was skipped, and what was left undone.
-
-    Many failures are a table.
-    """
+    """Print to stderr what failed, many failures as a table, and what was skipped or is undone."""
     err = console(stderr=True)
     failures = so_far.failures
     if len(failures) > _FEW_FAILURES:

@@ -481,10 +481,7 @@ def _studied(
     *,
     prices: PricesOf,
 ) -> ShownStudy | None:
-    """Study what was found; None if nothing has prices, or if Ctrl-C came before a result.
-
-    What failed is added to `so_far`.
-    """
+    """Study the sessions; `so_far` gets failures. None without prices or on an early Ctrl-C."""
     policy = study.incumbent_policy(incumbent)
     if policy is None:
         raise PolicyError([Diagnostic(Location(incumbent.name), "PC001", _NOT_EXTENDED)])

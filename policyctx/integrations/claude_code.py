@@ -116,10 +116,7 @@ def options_of(arguments: Sequence[str]) -> Options:
 def _answer(
     options: Options, raw: bytes, delivered: list[ClaimedCompaction]
 ) -> dict[str, Any] | str | None:
-    """Return what the hook prints for an event, None for nothing.
-
-    What it is printed for is added to `delivered`.
-    """
+    """Return what to print for an event, None for nothing; `delivered` gets what it delivers."""
     event = json.loads(raw)
     if not isinstance(event, dict):
         raise _LeftAloneError("expected an event: a JSON object")
@@ -333,10 +330,7 @@ def _offloaded(
 
 
 def session_id_of(event: Event) -> str:
-    """Return the id of the session, for a sub-agent with its own id behind it.
-
-    Raises `_LeftAloneError` if the event has none.
-    """
+    """Return the session's id, with a sub-agent's behind it; raises `_LeftAloneError` for none."""
     session_id, agent_id = event.get("session_id"), event.get("agent_id")
     if not isinstance(session_id, str) or not session_id:
         raise _LeftAloneError("the event has no session_id")

@@ -84,10 +84,7 @@ def _has(wanted: TextMatch, text: str) -> bool:
 
 
 def why_never(step: Step, of_type: Sequence[str]) -> str | None:
-    """Return why the step takes no item of a type, whatever its rules; None where it may.
-
-    `of_type` is the type's lineage.
-    """
+    """Return why a step takes no item of a type, by its lineage `of_type`; None where it may."""
     never = NEVER_TAKEN if step.action.leaves_nothing else NEVER_REPLACED
     if of_type[-1] in never:
         return never[of_type[-1]]

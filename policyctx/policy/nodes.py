@@ -174,10 +174,7 @@ def sections(
     annotation: Any = Policy,  # noqa: ANN401 - a type expression
     path: Path = (),
 ) -> Iterator[tuple[Path, type[Section], Node]]:
-    """Yield every map of the tree that a model describes, with its path and that model.
-
-    What the models do not know is skipped.
-    """
+    """Yield every map that a model describes, with its path and the model; skip unknown keys."""
     if node.is_map and (model := model_in(annotation)) is not None:
         yield path, model, node
     for part, child in node.parts:

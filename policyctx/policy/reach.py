@@ -264,10 +264,7 @@ NOT_OFFLOADED = "nothing says `offload: true`"
 
 
 class ToolsLeft(NamedTuple):
-    """The tools of which a step may take an item.
-
-    Their names match a glob of each group `wanted`, and none of `unwanted`.
-    """
+    """Tools whose names match a glob of each group `wanted`, and none of `unwanted`."""
 
     wanted: tuple[Globs, ...]
     unwanted: Globs

@@ -361,10 +361,7 @@ class Proxy:
         return await asyncio.get_running_loop().run_in_executor(self._threads, finished, steps)
 
     async def _in_time(self, work: Callable[[], T]) -> T:
-        """Do what takes long in one of a few threads.
-
-        Raises `UntouchableError` if none is free for too long.
-        """
+        """Work long in one of a few threads; raises `UntouchableError` if none is free in time."""
         working = self._few.submit(work)
         try:
             waiting = asyncio.wrap_future(working)

@@ -255,10 +255,7 @@ Format: TypeAlias = Literal["text", "envelope"]
 
 
 def stored_bytes(backend: Backend, path: str) -> bytes:
-    """Return the bytes of a content's file, uncompressed.
-
-    Raises `OSError`, and `ValueError` for a damaged compressed file.
-    """
+    """Return a content's bytes, uncompressed; raises `OSError`, or `ValueError` for damage."""
     with _opened(backend, path) as file:
         return file.read()
 

@@ -254,10 +254,7 @@ class MessageBuilder:
         return pieces.content(self.serial(), self.text_type, as_json=self.measures_json)
 
     def calls(self, results: Sequence[ToolResult]) -> list[Message]:
-        """Return what calls what gave these results: one message, or an item for each call.
-
-        Empty for results without a tool.
-        """
+        """Return the calls of these results, one message or an item each; empty without tools."""
         known = [(result.id, result.tool) for result in results if result.tool is not None]
         if self.has_items:
             return [self.call([one]) for one in known]

@@ -138,10 +138,7 @@ def refusing_writes(folder: Path, error_number: int) -> Iterator[None]:
 
 @contextmanager
 def passing_time(let_pass: Callable[[float], None]) -> Iterator[None]:
-    """Have no pause take its time, awaited or not: `let_pass` is given its seconds instead.
-
-    For one thread at a time.
-    """
+    """Let no pause take time: `let_pass` gets its seconds, awaited or not. One thread at a time."""
     sleep_async = asyncio.sleep
 
     async def pass_async(seconds: float, result: HostObject = None) -> HostObject:

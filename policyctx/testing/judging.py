@@ -224,10 +224,7 @@ def _answers(shares: Sequence[Sequence[Task]], paths: Sequence[str]) -> Iterator
 
 
 def _ask(tasks: Path, paths: Sequence[str], put: Callable[[Answer], None]) -> None:
-    """Have a process run these tasks, and put its answers.
-
-    Raises `MutationError` when it ends before its time.
-    """
+    """Have a process run tasks, and put its answers; raises `MutationError` if it ends early."""
     command = [*_PYTEST, f"--policyctx-mutants={tasks}", "-qq", *_alone(), *paths]
     with (
         tempfile.TemporaryFile("w+", encoding="utf-8") as errors,

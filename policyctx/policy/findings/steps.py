@@ -470,10 +470,7 @@ def excerpts_of_long_lines(checked: reach.Checked) -> Iterator[Diagnostic]:
 
 
 def unused_excerpts(checked: reach.Checked) -> Iterator[Diagnostic]:
-    """PC316, for a key of an excerpt in a wording whose text has no field for it.
-
-    Silent where the map has no text of its own.
-    """
+    """PC316, for an excerpt that the text beside it does not show; silent without such a text."""
     for path, model, node in sections(checked.root):
         if model is Placeholder and "text" in node.value:
             wording = Placeholder.model_validate(node.plain())
