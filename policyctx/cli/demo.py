@@ -21,16 +21,7 @@ from rich.console import Console
 from rich.progress import track
 
 import policyctx
-from policyctx.cli.output import (
-    Grid,
-    Json,
-    console,
-    json_text,
-    option,
-    print_json,
-    print_wrapped,
-    saving,
-)
+from policyctx.cli import output
 from policyctx.cli.plans import decision_report
 from policyctx.definitions.items import Message
 from policyctx.errors import StoreError
@@ -273,9 +264,10 @@ steps:
 
 def demo(
     folder: Annotated[
-        Path | None, option("An empty folder to work in; a temporary one by default.", "--dir")
+        Path | None,
+        output.option("An empty folder to work in; a temporary one by default.", "--dir"),
     ] = None,
-    as_json: Json = False,
+    as_json: output.Json = False,
 ) -> None:
     """Watch a policy shrink the context of an agent at work.
 
@@ -291,7 +283,7 @@ def demo(
     session = Session(policy, root=folder / "offloaded", session_id="demo")
     history: list[Message] = []
     running = model_calls(session, Workspace(folder / "work"), history)
-    err = console(stderr=True)
+    err = output.console(stderr=True)
     calls = list(
         track(
             running, "The agent works", total=len(SCRIPT), console=err, disable=not err.is_terminal
@@ -300,9 +292,9 @@ def demo(
     _write(folder / "session.json", history)
     _write(folder / "context.json", list(calls[-1].result.messages))
     if as_json:
-        print_json(_report(folder, calls))
+        output.print_json(_report(folder, calls))
     else:
-        _show(console(), folder, calls)
+        _show(output.console(), folder, calls)
 
 
 def _empty_folder(wanted: Path | None) -> Path:
@@ -322,7 +314,7 @@ _WAY_ON = "name another folder, or leave out --dir"
 
 
 def _write(path: Path, messages: list[Message]) -> None:
-    path.write_text(json_text(messages) + "\n", encoding="utf-8")
+    path.write_text(output.json_text(messages) + "\n", encoding="utf-8")
 
 
 def _totals(calls: list[DemoCall]) -> tuple[int, int]:
@@ -334,12 +326,12 @@ def _show(out: Console, folder: Path, calls: list[DemoCall]) -> None:
     columns = ("call", "the agent", "without", "with", "offloaded, and why")
     labels = _labels(calls)
     rows = (_row(call, labels) for call in calls)
-    out.print(Grid(columns, rows, numeric={"call", "without", "with"}))
+    out.print(output.Grid(columns, rows, numeric={"call", "without", "with"}))
     before, after = _totals(calls)
     count = sum(call.result.offloaded_count for call in calls)
-    out.print(f"tokens sent in {len(calls)} calls: {saving(before, after)}")
+    out.print(f"tokens sent in {len(calls)} calls: {output.saving(before, after)}")
     where = folder / "offloaded"
-    print_wrapped(out, f"{count} results offloaded to {where}, each readable there in full")
+    output.print_wrapped(out, f"{count} results offloaded to {where}, each readable there in full")
     out.print("\nTry next:", style="bold")
     program = _program()
     for line in (

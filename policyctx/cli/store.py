@@ -15,18 +15,12 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
+from policyctx import errors
 from policyctx.cli import output
 from policyctx.cli.output import argument, option
 from policyctx.compaction.assembly import ITEM_TYPE, messages_text
 from policyctx.definitions.names import is_url
 from policyctx.definitions.tokenizers import DEFAULT_TOKENIZER
-from policyctx.errors import (
-    AmbiguousSessionError,
-    StoreError,
-    UnknownArchiveError,
-    counted,
-    nearest,
-)
 from policyctx.paths import safe_part
 from policyctx.policy.values import byte_size, duration
 from policyctx.store.collector import CollectionReport, states_of
@@ -88,7 +82,7 @@ def opened_stores(
         for store in stores.values():
             try:
                 store.close()
-            except StoreError as error:
+            except errors.StoreError as error:
                 output.console(stderr=True).print(f"warning: {error}")
 
 
@@ -124,7 +118,7 @@ def _with_tokens(entry: IndexEntry, store: ContextFileSystem) -> IndexEntry:
         return entry
     try:
         text = store.read(entry.path)
-    except StoreError:
+    except errors.StoreError:
         return entry
     return replace(entry, origin=replace(origin, tokens=counter_for(DEFAULT_TOKENIZER).count(text)))
 
@@ -248,7 +242,7 @@ def ls(
         return
     if rows:
         print_by_session(out, [(n, entry_row(e, state)) for n, e, state in rows], _ENTRIES)
-    out.print(f"{counted(len(rows), 'content')} in {next(iter(stores.values())).root}")
+    out.print(f"{errors.counted(len(rows), 'content')} in {next(iter(stores.values())).root}")
 
 
 def cat(
@@ -372,7 +366,7 @@ def verify(root: Root, session: Session = None, as_json: output.Json = False) ->
         for known, kind, reason in harmed:
             out.print(f"{known['path']}: {kind}: {reason}")
         verdict = f"{len(harmed)} harmed" if harmed else "each what was saved"
-        out.print(f"{counted(checked, 'content')} read, {verdict}")
+        out.print(f"{errors.counted(checked, 'content')} read, {verdict}")
     if harmed:
         raise typer.Exit(1)
 
@@ -385,7 +379,7 @@ def _holder(stores: dict[str, ContextFileSystem], key: str) -> tuple[str, Contex
     found = {name: entry for name, store in stores.items() if (entry := store.find(key))}
     if len({entry.path for entry in found.values()}) > 1:
         root = next(iter(stores.values())).root
-        raise AmbiguousSessionError(key, sorted(found), path=str(root))
+        raise errors.AmbiguousSessionError(key, sorted(found), path=str(root))
     name = next(iter(found), next(iter(stores)))
     return name, stores[name]
 
@@ -438,11 +432,11 @@ def _chosen(
     chosen = [one for one in found if archive is None or archive in {_id(one[1]), one[1].path}]
     if not chosen:
         known = list(dict.fromkeys(_id(entry) for _, entry in found))
-        likeliest = None if archive is None else nearest(archive, known)
-        raise UnknownArchiveError(archive, known, likeliest, path=root)
+        likeliest = None if archive is None else errors.nearest(archive, known)
+        raise errors.UnknownArchiveError(archive, known, likeliest, path=root)
     sessions = sorted({name for name, _ in chosen})
     if len(sessions) > 1:
-        raise AmbiguousSessionError(archive or "an archive", sessions, path=root)
+        raise errors.AmbiguousSessionError(archive or "an archive", sessions, path=root)
     return chosen[-1]
 
 
