@@ -25,6 +25,7 @@ from policyctx.session import Session
 from policyctx.turns.request import Request
 
 _LISTED = 50
+_NO_CALLS = "--call needs a recording with calls of a model"
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,9 +261,6 @@ def _request_without(
     if not error.is_other:
         raise MessagesError(error.why) from error
     return Given(request)
-
-
-_NO_CALLS = "--call needs a recording with calls of a model"
 
 
 def _at_call(recording: Recording, call: int, unread: Mapping[str, int]) -> Given:

@@ -30,6 +30,7 @@ from policyctx.session import Session
 from policyctx.turns.result import Result
 
 _TIMING = re.compile(r"in \d+\.\d+s")
+_WAY_ON = "name another folder, or leave out --dir"
 
 
 class Workspace:
@@ -308,9 +309,6 @@ def _empty_folder(wanted: Path | None) -> Path:
     except OSError as error:
         raise StoreError(f"{folder} cannot be made: {error.strerror}", path=str(folder)) from error
     return folder
-
-
-_WAY_ON = "name another folder, or leave out --dir"
 
 
 def _write(path: Path, messages: list[Message]) -> None:

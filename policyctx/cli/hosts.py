@@ -21,6 +21,7 @@ from policyctx.policy.sources import is_shipped
 from policyctx.store.backend import store_root
 
 app = group()
+_UPSTREAMS = {"anthropic": "https://api.anthropic.com", "openai": "https://api.openai.com"}
 
 
 @app.command("claude-code")
@@ -136,9 +137,6 @@ def mcp(
     Example: policyctx mcp --root ~/.agent/context --session session_20260101_120000_abc123
     """
     read_back_server(root, session).run("stdio")
-
-
-_UPSTREAMS = {"anthropic": "https://api.anthropic.com", "openai": "https://api.openai.com"}
 
 
 def proxy(

@@ -33,6 +33,7 @@ _JSON_ESCAPES = {
     for code in HIDDEN
     if code > 0x7F  # noqa: PLR2004 - ASCII
 } | {0x7F: "\\u007f"}
+_THOUSAND = 1_000
 
 
 class _Console(Console):
@@ -407,9 +408,6 @@ def _plain(diagnostic: Diagnostic) -> dict[str, Any]:
         "sentence": diagnostic.sentence,
         "hint": diagnostic.hint,
     }
-
-
-_THOUSAND = 1_000
 
 
 def short(number: int) -> str:

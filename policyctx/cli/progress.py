@@ -36,6 +36,9 @@ T = TypeVar("T")
 Outcome: TypeAlias = T | running.FailedRecording | running.PassedOver | running.PartlyRead
 
 INTERRUPTED = 130
+_LISTED = 20
+# More of them are a table.
+_FEW_FAILURES = 3
 
 
 @contextmanager
@@ -276,8 +279,3 @@ def _left(so_far: Progressed[T]) -> Iterator[str]:
         yield f"error: no recording was found{older}"
     elif so_far.calls == 0 and not so_far.failures:
         yield "error: no recording has a call of a model"
-
-
-_LISTED = 20
-# More of them are a table.
-_FEW_FAILURES = 3

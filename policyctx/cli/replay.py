@@ -22,6 +22,9 @@ from policyctx.replay.report.page import check_writable, write_report
 from policyctx.replay.running import ShownSessions, Work, in_one_line, replayed, shown
 from policyctx.replay.terms import PricesOf
 
+# Of each item; the whole of most.
+_EXCERPT = 4_000
+
 
 def _scheduler(text: str) -> str:
     if text != "local" and not text.startswith(("tcp://", "tls://")):
@@ -111,10 +114,6 @@ def recording_files(
         for of in looked
         for file in of.files
     ]
-
-
-# Of each item; the whole of most.
-_EXCERPT = 4_000
 
 
 @progress.interruptible()

@@ -35,6 +35,7 @@ Session: TypeAlias = Annotated[
 ]
 ItemType: TypeAlias = Annotated[str | None, option("Items of this type.", "--type")]
 Tool: TypeAlias = Annotated[str | None, option("Results and calls of this tool.")]
+_SECONDS = "%Y-%m-%d %H:%M:%S"
 
 
 def seconds(value: str | None) -> float | None:
@@ -149,9 +150,6 @@ def collection_report(done: CollectionReport) -> dict[str, Any]:
         "bytes_before": done.size_before,
         "bytes_after": done.size_after,
     }
-
-
-_SECONDS = "%Y-%m-%d %H:%M:%S"
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,15 @@ from policyctx.tuning.settings import SUMMARISE_ONLY, Incumbent, Setting, legend
 _SETTING, _SESSION = 60, 40
 _DIGITS = 6
 _INDENT = " " * 10
+_DEFAULT = "coding-agent"
+_NOT_EXTENDED = "cannot be extended by a policy that changes a key of it"
+_SCRIPTS = ("elements.js", "table.js", "chart.js")
+_BODY = """<header>
+<p id="kicker" class="kicker"></p>
+<h1 id="title"></h1>
+<p id="about" class="lead"></p>
+</header>
+<main id="main"></main>"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -373,9 +382,6 @@ def _comparison(one: study.CandidateComparison) -> dict[str, Any]:
     return {**asdict(one), **rounded, "interval": interval, "tally": one.tally._asdict()}
 
 
-_DEFAULT = "coding-agent"
-
-
 @progress.interruptible()
 def tune(
     paths: Recordings = None,
@@ -510,9 +516,6 @@ def _studied(
     return ShownStudy(incumbent, options, known, tuned, prices)
 
 
-_NOT_EXTENDED = "cannot be extended by a policy that changes a key of it"
-
-
 def _unpriced(known: Priced) -> str:
     models = ", ".join(sorted(known.unpriced))
     return f"no session has prices: there are none for {models}; set model.price in the policy"
@@ -546,15 +549,6 @@ class _Batches(progress.Bar):
             self._batch += 1
             of = f"batch {self._batch} of at most {self._most}"
             super().begin(total, what or f"settings, {of}")
-
-
-_SCRIPTS = ("elements.js", "table.js", "chart.js")
-_BODY = """<header>
-<p id="kicker" class="kicker"></p>
-<h1 id="title"></h1>
-<p id="about" class="lead"></p>
-</header>
-<main id="main"></main>"""
 
 
 def page(report: Mapping[str, Any]) -> Iterator[str]:

@@ -33,6 +33,9 @@ from policyctx.policy.writing import document_yaml
 _RESULT, _THINKING = "tool_result", "thinking"
 _NO_SAVE = "the server saves nothing"
 _ANY_SIZE = "the server clears results of any size"
+# Such a text would be read as a variable of the environment.
+_VARIABLE = re.compile(r"\$\{.*\}", re.DOTALL)
+_LARGE_WINDOW = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,11 +334,6 @@ class _Exporting:
                 self._leave(is_set, why, "compaction", *keys)
             elif is_set:
                 self.left.append((("compaction", *keys), why))
-
-
-# Such a text would be read as a variable of the environment.
-_VARIABLE = re.compile(r"\$\{.*\}", re.DOTALL)
-_LARGE_WINDOW = 1_000_000
 
 
 class Imported(NamedTuple):

@@ -55,6 +55,8 @@ _applying: ContextVar[frozenset[AgentLoop]] = ContextVar("applying", default=fro
 K = TypeVar("K")
 V = TypeVar("V")
 T = TypeVar("T")
+# The methods that hand out a body in pieces, and what ends a piece in the body.
+_PIECES = {"iter_bytes": "", "iter_text": "", "iter_lines": "\n"}
 
 
 def at_once(awaited: Awaitable[T]) -> T:
@@ -453,10 +455,6 @@ class HostSessions:
         if text not in self._warned:
             self._warned.add(text)
             _log.warning("%s", text)
-
-
-# The methods that hand out a body in pieces, and what ends a piece in the body.
-_PIECES = {"iter_bytes": "", "iter_text": "", "iter_lines": "\n"}
 
 
 def watch(response: HostObject, turn: Turn) -> None:

@@ -58,6 +58,10 @@ _CALL_BLOCKS = frozenset({"tool_use", "tool_call", "function_call"})
 _THINKING = frozenset({"thinking", "redacted_thinking", "reasoning"})
 # What differs between messages that mean the same to the provider.
 _NOT_COMPARED = {"id", "artifact", "usage_metadata", "response_metadata", "tool_call_chunks"}
+_LACKING = (
+    'a session needs a thread_id: agent.invoke(…, {"configurable": {"thread_id": "…"}}), or give'
+    " the middleware a Session"
+)
 
 
 class LangChainShape(Shape):
@@ -304,12 +308,6 @@ class PolicyMiddleware(AgentMiddleware):  # type: ignore[misc]
         system, model = _system(request), _model(request)
         asked = Asked(key, messages, system, tools, plain=_compared, model=model)
         return self._sessions.turn(session, asked, blocks=blocks)
-
-
-_LACKING = (
-    'a session needs a thread_id: agent.invoke(…, {"configurable": {"thread_id": "…"}}), or give'
-    " the middleware a Session"
-)
 
 
 def _thread_id() -> object:

@@ -19,6 +19,12 @@ _NOT_IN_AN_ENTRY = {
     "apiVersion": "`apiVersion` stands once, at the top of the file",
     "name": "a policy in an entry has no `name`: it is called after its agent",
 }
+_NAMED = {
+    "type": "string",
+    "minLength": 1,
+    "description": "A preset's name, or the path of a policy file from the folder of this file.",
+    "examples": ["coding-agent", "./policies/reviewer.yaml"],
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,14 +172,6 @@ def _no_entry(agent: str, file: AgentsFile) -> PolicyError:
     likely = hint(agent, known)
     said = f"{likely} {names[0].upper()}{names[1:]}" if likely else names
     return PolicyError([Diagnostic(file.place, "PC206", f"no entry for the agent {agent!r}", said)])
-
-
-_NAMED = {
-    "type": "string",
-    "minLength": 1,
-    "description": "A preset's name, or the path of a policy file from the folder of this file.",
-    "examples": ["coding-agent", "./policies/reviewer.yaml"],
-}
 
 
 def agents_schema() -> dict[str, Any]:

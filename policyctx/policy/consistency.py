@@ -36,6 +36,7 @@ _NO_PATH = "`clear` saves nothing, so there is no file to name"
 _OF_THE_TEXT = frozenset(ORIGINAL_FIELDS)
 _NO_TEXT = "`placeholders: true` takes what a placeholder is left of, so there is no text to show"
 _NO_NAME = "`placeholders: true` leaves the name of the file; add `{path}`"
+_NEVER_SPLIT = "calls leave with their results, so parallel ones stay together"
 
 
 def shown_without_extent(placeholder: Node | None) -> Iterator[Diagnostic]:
@@ -339,9 +340,6 @@ def _out_of_place_by_action(step: Node, action: Action, *, is_last: bool) -> Ite
             yield Diagnostic(node.named_at, "PC107", f"{key} is not for `do: {action.do}`{why}")
     if action.leaves_nothing:
         yield from _split_batches(step.child("select", "keep_recent"), f"`do: {action.do}`")
-
-
-_NEVER_SPLIT = "calls leave with their results, so parallel ones stay together"
 
 
 def _wrong_tails(root: Node) -> Iterator[Diagnostic]:

@@ -39,6 +39,13 @@ MOST_COMPARED = 40
 _EFFORT = 20_000
 # A piece of a glob: what stands for one character, or `*`.
 _PIECE = re.compile(r"\[!?+.[^\]]*\]|.", re.DOTALL)
+T = TypeVar("T")
+
+# More questions than any policy that a person wrote needs; a larger one is not looked at further.
+_MOST_ASKED = 1_000
+# A call and its result: what takes one out of the list takes both.
+_OTHER_HALF = {"tool_call": "tool_result", "tool_result": "tool_call"}
+NOT_OFFLOADED = "nothing says `offload: true`"
 
 
 def is_exact(glob: str) -> bool:
@@ -105,12 +112,6 @@ def _kinds(pieces: set[str]) -> set[frozenset[str]]:
     mentioned = {ord(c) for piece in pieces for c in piece} | {ord("a")}
     characters = {chr(c + d) for c in mentioned for d in (-1, 0, 1) if 0 <= c + d <= sys.maxunicode}
     return {frozenset(p for p in pieces if fnmatchcase(c, p)) for c in characters}
-
-
-T = TypeVar("T")
-
-# More questions than any policy that a person wrote needs; a larger one is not looked at further.
-_MOST_ASKED = 1_000
 
 
 def _edge(character: str, *, after: bool = False) -> str:
@@ -248,11 +249,6 @@ class Checked:
         if isinstance(amount, Share):
             return f"{amount} ({float(self.exact(amount)):.10g} tokens)"
         return str(amount)
-
-
-# A call and its result: what takes one out of the list takes both.
-_OTHER_HALF = {"tool_call": "tool_result", "tool_result": "tool_call"}
-NOT_OFFLOADED = "nothing says `offload: true`"
 
 
 class ToolsLeft(NamedTuple):

@@ -26,6 +26,7 @@ ASSUMED_TTL = 300
 _FLAG_WORDS = frozenset({"yes", "no", "on", "off", "true", "false"})
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _POWERS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
+_PIECE = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,9 +220,6 @@ def file_mode(value: PlainValue) -> PlainValue:
 
 def _is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
-
-
-_PIECE = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 
 
 @dataclass(frozen=True, slots=True)

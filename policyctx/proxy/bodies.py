@@ -37,6 +37,8 @@ _QUOTE = ord('"')
 # Of a character in memory, in a text that has others than ASCII.
 _BYTES_OF_CHAR = 4
 _LIMITS = ProxyLimits()
+REMOVED: Any = object()
+"""In place of the value of a field: the field is removed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -364,10 +366,6 @@ def _loads(raw: bytes) -> dict[str, Any]:
     if not isinstance(values, dict):
         raise UntouchableError("the body is not an object")
     return values
-
-
-REMOVED: Any = object()
-"""In place of the value of a field: the field is removed."""
 
 
 class ListWriter:

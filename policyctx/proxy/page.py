@@ -31,6 +31,13 @@ SECURITY = (
 )
 _REPORT = "policyctx.replay.report"
 _STYLES = ((_REPORT, "page.css"), (_REPORT, "screens.css"), ("policyctx.proxy", "page.css"))
+_COLOURED = ("saved", "lost")
+_FIRST_ERROR = 400
+_PASSED = {
+    "untouchable": "sent as they came: they cannot be edited safely",
+    "held": "sent as they came: the server holds their history",
+    "unreadable_usage": "with a usage that could not be read",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,9 +130,6 @@ def _net(spent: Spent, *, is_dry: bool = False) -> str:
     return f"{'saved' if spent.net < 0 else 'lost'} {shown}"
 
 
-_COLOURED = ("saved", "lost")
-
-
 def _of_net(spent: Spent, *, is_dry: bool) -> str:
     if is_dry:
         return f"billed {_dollars(spent.billed)}; policyctx replay estimates what a policy saves"
@@ -167,14 +171,6 @@ def _health(counts: Counts, bad: Iterable[str], others: Iterable[str]) -> Iterat
     yield from (f'<li class="bad">{_text(one)}</li>' for one in found)
     yield from (f"<li>{_text(one)}</li>" for one in passed)
     yield "</ul></section>"
-
-
-_FIRST_ERROR = 400
-_PASSED = {
-    "untouchable": "sent as they came: they cannot be edited safely",
-    "held": "sent as they came: the server holds their history",
-    "unreadable_usage": "with a usage that could not be read",
-}
 
 
 def _status(status: str) -> str:

@@ -33,6 +33,17 @@ from policyctx.store.content import (
 from policyctx.store.hollow import Hollow, hollow
 from policyctx.store.index import IndexEntry
 
+# Bytes of a frame that are unpacked at a time where they become many: of a repetitive text 8 KB may
+# become more than 100 MB.
+_LEAST_READ = 64
+_SCHEMA_VERSION = "1.0"
+_TEXT_KEY = "content"
+_HALVES = re.compile("[\ud800-\udbff][\udc00-\udfff]")
+# The characters of a hollow block that the index has at most.
+MOST_CHARS = 4096
+_REST = ".blocks.json"
+_NUMBERED_REST = re.compile(r".\.blocks(?:-[0-9]+)?\.json$")
+
 
 def packed(raw: bytes) -> bytes:
     """Return the bytes as one zstd frame that states their number."""
@@ -68,11 +79,6 @@ def packing(file: IO[bytes]) -> Iterator[IO[bytes]]:
     """Provide a writer that compresses into `file`; without an error, the frame is complete."""
     with _zstandard().ZstdCompressor().stream_writer(file, closefd=False) as writer:
         yield writer
-
-
-# Bytes of a frame that are unpacked at a time where they become many: of a repetitive text 8 KB may
-# become more than 100 MB.
-_LEAST_READ = 64
 
 
 class _Unpacking(io.RawIOBase):
@@ -112,11 +118,6 @@ def _zstandard() -> ModuleType:
     import zstandard  # noqa: PLC0415 - 30 ms, and seldom needed
 
     return zstandard
-
-
-_SCHEMA_VERSION = "1.0"
-_TEXT_KEY = "content"
-_HALVES = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
 
 def enveloped(text: str, origin: Origin | None, saved_at: float) -> bytes:
@@ -387,10 +388,6 @@ def prepare(content: Content, form: Format, *, packs: bool, has_index: bool = Tr
     )
 
 
-# The characters of a hollow block that the index has at most.
-MOST_CHARS = 4096
-
-
 def rests_of(contents: Sequence[Content], files: Sequence[File]) -> list[Content]:
     """Return what holds the images and the like that these texts, in these files, are without."""
     found = []
@@ -414,10 +411,6 @@ def _rest_of(content: Content, bare: Hollow, *, has_index: bool) -> Content | No
     names = (f"{path}{_REST}" for path in (content.relative_path, content.wanted_path))
     path, wanted = names if content.wanted_path else (next(names), "")
     return Content(path, text, wanted, is_rest=True)
-
-
-_REST = ".blocks.json"
-_NUMBERED_REST = re.compile(r".\.blocks(?:-[0-9]+)?\.json$")
 
 
 def is_rest(path: str, text: str) -> bool:

@@ -18,6 +18,13 @@ from policyctx.store.in_flight import InFlight
 
 K = TypeVar("K", bound="Hashable")
 V = TypeVar("V")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_TEXTS = ("item_id", "item_type", "tool_use_id", "tool_name", "role")
+_NUMBERS = ("message", "turn", "tokens")
+
+# A content that was saved fewer seconds ago may have a placeholder that is not recorded yet.
+GRACE_S = 3600.0
+_NUMBER = re.compile(r"-([0-9]{1,9})$")
 
 
 class Grouped(Generic[K, V]):
@@ -55,14 +62,6 @@ class Grouped(Generic[K, V]):
                 del self._all[key]
         else:
             del self._newest[key]
-
-
-_SHA256 = re.compile(r"[0-9a-f]{64}")
-_TEXTS = ("item_id", "item_type", "tool_use_id", "tool_name", "role")
-_NUMBERS = ("message", "turn", "tokens")
-
-# A content that was saved fewer seconds ago may have a placeholder that is not recorded yet.
-GRACE_S = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,9 +185,6 @@ def _entry_origin(value: dict[str, str]) -> Origin | None:
         return None
     known = {name: value[name] for name in (*_TEXTS, *_NUMBERS) if name in value}
     return Origin(**{"item_type": "unknown", **known})  # type: ignore[arg-type]
-
-
-_NUMBER = re.compile(r"-([0-9]{1,9})$")
 
 
 class Index:

@@ -42,6 +42,7 @@ _UNCHECKED_KINDS = KINDS - {"in_flight"}
 # Only what JSON demands is escaped: two escaped lone surrogates would come back as one character. A
 # line feed is always escaped, so a line is one value.
 encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+INDEX = "index.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,9 +340,6 @@ def events(lines: Iterable[object]) -> Iterator[Event]:
                     continue
                 item_id = known.item_id if known else None
                 yield Event(kind, path, time, item_id, known, str(value.get("why", "")))
-
-
-INDEX = "index.json"
 
 
 @dataclass(frozen=True, slots=True)

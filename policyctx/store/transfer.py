@@ -22,6 +22,9 @@ from policyctx.store.read import ContentReader
 
 CONTENTS = "contents/"
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+# Contents that are in memory together while a session is copied.
+_AT_A_TIME = 32
+_CONTENT = re.compile(rf"{CONTENTS}([0-9a-f]{{64}})")
 
 
 def export_session(
@@ -40,10 +43,6 @@ def export_session(
                 _add_member(archive, CONTENTS + sha256, encoded(reader.of(entry)))
     progress(len(contents), len(contents))
     return index.contents
-
-
-# Contents that are in memory together while a session is copied.
-_AT_A_TIME = 32
 
 
 def copy_session(index: Index, reader: ContentReader, target: Backend, progress: Progress) -> Index:
@@ -121,9 +120,6 @@ def _replacing(target: Path, mode: int) -> Iterator[IO[bytes]]:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-
-
-_CONTENT = re.compile(rf"{CONTENTS}([0-9a-f]{{64}})")
 
 
 def import_session(backend: Backend, source: Path, progress: Progress) -> Index:

@@ -29,6 +29,7 @@ _WORDS = re.findall(
 _CYCLE = "".join(f" {word}" for word in _WORDS)
 _WORD_CHARS = 4
 _LINE_CHARS = 72
+_SIGNATURE = "EqoBCkgIARABGAIi"
 
 
 def filler(size: Size, serial: int) -> str:
@@ -302,6 +303,3 @@ class MessageBuilder:
             return building.thinking(text, _SIGNATURE)
         summary = [{"type": "summary_text", "text": text}]
         return {"type": "reasoning", "summary": summary, "encrypted_content": _SIGNATURE}
-
-
-_SIGNATURE = "EqoBCkgIARABGAIi"

@@ -25,6 +25,10 @@ from policyctx.errors import SummaryError, UnrestorableFileError
 
 _READABLE = 0o444
 _LONGEST_WAIT = 10
+FULL = errno.ENOSPC
+FORBIDDEN = errno.EACCES
+_READING = ("r", "rb", "rt")
+_WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 
 
 @dataclass(slots=True)
@@ -95,12 +99,6 @@ class DiskWriter:
         self.paths.append(path)
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         Path(path).write_text(text, encoding="utf-8", newline="")
-
-
-FULL = errno.ENOSPC
-FORBIDDEN = errno.EACCES
-_READING = ("r", "rb", "rt")
-_WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 
 
 @contextmanager

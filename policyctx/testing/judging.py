@@ -28,6 +28,11 @@ from policyctx.policy.sources import read_source
 from policyctx.testing.mutants import Mutant
 from policyctx.testing.policies import ChangedPolicy, changed_policy
 
+_PLUGINS = ("-p", "pytest-bdd", "-p", "policyctx")
+_PYTEST = (sys.executable, "-m", "pytest", *_PLUGINS, "--policyctx-only")
+# pytest's exit code where it collected no test.
+_NOTHING_RAN = 5
+
 
 @dataclass(frozen=True, slots=True)
 class Task:
@@ -101,12 +106,6 @@ def accepted(file: Path) -> dict[str, str]:
             f" {error.errors()[0]['msg']}"
         ) from error
     return {entry.mutant: entry.reason for entry in entries}
-
-
-_PLUGINS = ("-p", "pytest-bdd", "-p", "policyctx")
-_PYTEST = (sys.executable, "-m", "pytest", *_PLUGINS, "--policyctx-only")
-# pytest's exit code where it collected no test.
-_NOTHING_RAN = 5
 
 
 @dataclass(frozen=True, slots=True)

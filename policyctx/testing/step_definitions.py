@@ -31,6 +31,7 @@ from policyctx.testing.world import World
 
 _ALL_KINDS = {**KINDS, "pieces": PIECES, "items": ITEMS}
 _TOKEN = re.compile(r"\{(?P<name>\w+)(?P<kind>[:=][^}]+)\}|(?P<sign>[()|])|(?P<words>[^{()|]+)")
+_FIELD = re.compile(r"\{(path|relative_path|cwd_path|root|session_id)\}")
 
 
 class StepSentence(StepParser):
@@ -333,9 +334,6 @@ def visible_definitions(node: pytest.Collector) -> Definitions:
 def _is_shipped(function: Callable[..., object]) -> bool:
     file: str = inspect.unwrap(function).__code__.co_filename
     return file.startswith(_SHIPPED)
-
-
-_FIELD = re.compile(r"\{(path|relative_path|cwd_path|root|session_id)\}")
 
 
 def filled(world: World, text: str | None, fate: Fate | None = None) -> str:

@@ -37,6 +37,13 @@ from policyctx.policy.nodes import Path
 from policyctx.policy.reach import Checked
 from policyctx.policy.values import Duration, parsed_template
 
+_WITHOUT_OWN_CALL = WITHOUT_TOOL | MEDIA_TYPES
+_LAST = "`on_conflict: overwrite` keeps only the last"
+_OF_FOLDERS = {
+    "sync": "an object is durable when the service says so",
+    "mode": "the service decides who may read an object",
+}
+
 
 class Bound(NamedTuple):
     """One comparison: its key, the limit as written, and the number that this means."""
@@ -324,14 +331,6 @@ def _uses_files(checked: Checked, restore: Restore) -> bool:
 def _restored(checked: Checked, restore: Restore) -> int:
     files = len(restore.always) + restore.max_files * _uses_files(checked, restore)
     return min(restore.max_tokens_total, files * restore.max_tokens_per_file)
-
-
-_WITHOUT_OWN_CALL = WITHOUT_TOOL | MEDIA_TYPES
-_LAST = "`on_conflict: overwrite` keeps only the last"
-_OF_FOLDERS = {
-    "sync": "an object is durable when the service says so",
-    "mode": "the service decides who may read an object",
-}
 
 
 def unknown_tokenizers(checked: reach.Checked) -> Iterator[Diagnostic]:

@@ -28,6 +28,7 @@ from policyctx.policy import values
 M = TypeVar("M")
 # For a rule such as `at_least_one` that speaks of every key of the map.
 EVERY_KEY = ("*",)
+_LARGE = {"tokens": 200_000, "input": 6.0, "cache_write": 7.5, "cache_read": 0.6, "output": 22.5}
 
 
 class Section(BaseModel):
@@ -194,9 +195,6 @@ class PricesAbove(PriceKinds):
 
     tokens: Annotated[int, Field(gt=0, examples=[200_000])]
     """The prompt, cached tokens included, has more tokens than this."""
-
-
-_LARGE = {"tokens": 200_000, "input": 6.0, "cache_write": 7.5, "cache_read": 0.6, "output": 22.5}
 
 
 class Prices(PriceKinds):
