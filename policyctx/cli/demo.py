@@ -31,6 +31,16 @@ from policyctx.turns.result import Result
 
 _TIMING = re.compile(r"in \d+\.\d+s")
 _WAY_ON = "name another folder, or leave out --dir"
+# In so short a session no edit would pay for itself, so the gate of the preset is left out.
+POLICY = """\
+apiVersion: policyctx/v1
+name: demo
+extends: small-context
+steps:
+  - name: retire-old-results
+    do: offload
+    select: {types: [tool_result], keep_recent: {items: 5, per: all}}
+"""
 
 
 class Workspace:
@@ -249,18 +259,6 @@ def _results(number: int, reply: Reply, workspace: Workspace) -> Message:
 def call_id(number: int, call: int) -> str:
     """Return the id of the n-th tool call (from 0) of a model call (from 1)."""
     return f"call_{number:02}_{call + 1}"
-
-
-# In so short a session no edit would pay for itself, so the gate of the preset is left out.
-POLICY = """\
-apiVersion: policyctx/v1
-name: demo
-extends: small-context
-steps:
-  - name: retire-old-results
-    do: offload
-    select: {types: [tool_result], keep_recent: {items: 5, per: all}}
-"""
 
 
 def demo(

@@ -36,6 +36,8 @@ Session: TypeAlias = Annotated[
 ItemType: TypeAlias = Annotated[str | None, option("Items of this type.", "--type")]
 Tool: TypeAlias = Annotated[str | None, option("Results and calls of this tool.")]
 _SECONDS = "%Y-%m-%d %H:%M:%S"
+Row: TypeAlias = Mapping[str, object]
+"""The cells of a row, by their columns."""
 
 
 def seconds(value: str | None) -> float | None:
@@ -164,10 +166,6 @@ class RowLayout:
     narrower: tuple[tuple[str, ...], ...]
     numeric: frozenset[str] = frozenset()
     shortened: Mapping[str, int] = field(default_factory=dict)
-
-
-Row: TypeAlias = Mapping[str, object]
-"""The cells of a row, by their columns."""
 
 
 def print_by_session(out: Console, rows: Sequence[tuple[str, Row]], layout: RowLayout) -> None:

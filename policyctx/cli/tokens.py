@@ -21,6 +21,7 @@ from policyctx.tokens.sizes import ProviderModel, media_tokens, provider_model
 
 # Rows of calls in the table; `--json` has all.
 _SHOWN_CALLS = 10
+Group = dict[str, tuple[int, int]]
 
 
 def tokens(
@@ -86,9 +87,6 @@ def _weights(
 def _sized(item: Item) -> list[Medium]:
     """Return the media of an item except sounds, which the request contains as JSON texts."""
     return [medium for medium in item.media if medium.kind != "sound"]
-
-
-Group = dict[str, tuple[int, int]]
 
 
 def _grouped(weights: Sequence[tuple[Item, int]], kind: Literal["type", "tool"]) -> Group:

@@ -57,6 +57,14 @@ V = TypeVar("V")
 T = TypeVar("T")
 # The methods that hand out a body in pieces, and what ends a piece in the body.
 _PIECES = {"iter_bytes": "", "iter_text": "", "iter_lines": "\n"}
+PolicyLike: TypeAlias = str | os.PathLike[str] | Policy | OffloadPolicy
+_NO_ID = type(None)
+_LACKING = (
+    "this host has no ids of conversations: give the option session_id, or"
+    ' Session("coding-agent", session_id="…") in place of the policy'
+)
+# The sessions that are kept between calls; the store has what is needed to go on with another one.
+_MOST_SESSIONS = 64
 
 
 def at_once(awaited: Awaitable[T]) -> T:
@@ -336,16 +344,6 @@ class Turn:
     def handed_out(self, events: AsyncGenerator[Any]) -> HostObject:
         """Return events for a stream of the host."""
         return _synchronous(events) if self.blocks else events
-
-
-PolicyLike: TypeAlias = str | os.PathLike[str] | Policy | OffloadPolicy
-_NO_ID = type(None)
-_LACKING = (
-    "this host has no ids of conversations: give the option session_id, or"
-    ' Session("coding-agent", session_id="…") in place of the policy'
-)
-# The sessions that are kept between calls; the store has what is needed to go on with another one.
-_MOST_SESSIONS = 64
 
 
 def options_below(options: Mapping[str, Any], session_id: str) -> dict[str, Any]:

@@ -37,6 +37,14 @@ _OF_THE_TEXT = frozenset(ORIGINAL_FIELDS)
 _NO_TEXT = "`placeholders: true` takes what a placeholder is left of, so there is no text to show"
 _NO_NAME = "`placeholders: true` leaves the name of the file; add `{path}`"
 _NEVER_SPLIT = "calls leave with their results, so parallel ones stay together"
+# Each costs a look for the nearest word; a file with more unknown types is mended in two rounds.
+MOST_TOLD = 100
+_TYPE_NAME = re.compile(r"[a-z][a-z0-9_]{0,59}")
+# Keys of a selection that look at the whole list, which an item that arrives is not seen in.
+_ON_ARRIVAL = (
+    "keep_recent", "keep_first", "order", "until", "ephemeral", "superseded", "unit",
+    "placeholders",
+)  # fmt: skip
 
 
 def shown_without_extent(placeholder: Node | None) -> Iterator[Diagnostic]:
@@ -136,16 +144,6 @@ def _fields(text: str) -> frozenset[str]:
         return parsed_template(text, PLACEHOLDER_FIELDS).fields
     except ValueError:
         return frozenset()
-
-
-# Each costs a look for the nearest word; a file with more unknown types is mended in two rounds.
-MOST_TOLD = 100
-_TYPE_NAME = re.compile(r"[a-z][a-z0-9_]{0,59}")
-# Keys of a selection that look at the whole list, which an item that arrives is not seen in.
-_ON_ARRIVAL = (
-    "keep_recent", "keep_first", "order", "until", "ephemeral", "superseded", "unit",
-    "placeholders",
-)  # fmt: skip
 
 
 def inconsistencies(root: Node) -> Iterator[Diagnostic]:

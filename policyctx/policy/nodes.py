@@ -17,6 +17,18 @@ from policyctx.policy.models import Policy, Section
 from policyctx.policy.sources import PolicySource
 
 Path: TypeAlias = tuple[str | int, ...]
+# A full-width sign stands so far above its half-width twin.
+_FULL_WIDTH = {chr(ord(sign) + 0xFEE0): sign for sign in ":,{}[]"} | {"“": '"', "”": '"'}
+# By what the parser says; the first that is part of it counts.
+_HINTS = {
+    "mapping values are not allowed": "quote a text that has a colon and a space in it",
+    "expected alphabetic or numeric": "quote a text that begins with `*` or `&`",
+    "could not find expected ':'": "a key ends with a colon and a space, one line above perhaps",
+    "unknown escape character": "use single quotes where a backslash is meant as one",
+    "did not find expected key": "quote a text that begins with `{` or `[`; indent keys of one map"
+    " alike",
+    "expected '-' indicator": "indent the keys of one map alike",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,20 +278,6 @@ def elements_of(node: Node | None) -> list[Node]:
     if node is None:
         return []
     return node.value if isinstance(node.value, list) else [node]
-
-
-# A full-width sign stands so far above its half-width twin.
-_FULL_WIDTH = {chr(ord(sign) + 0xFEE0): sign for sign in ":,{}[]"} | {"“": '"', "”": '"'}
-# By what the parser says; the first that is part of it counts.
-_HINTS = {
-    "mapping values are not allowed": "quote a text that has a colon and a space in it",
-    "expected alphabetic or numeric": "quote a text that begins with `*` or `&`",
-    "could not find expected ':'": "a key ends with a colon and a space, one line above perhaps",
-    "unknown escape character": "use single quotes where a backslash is meant as one",
-    "did not find expected key": "quote a text that begins with `{` or `[`; indent keys of one map"
-    " alike",
-    "expected '-' indicator": "indent the keys of one map alike",
-}
 
 
 def hint_for(error: PlainValue, lines: Sequence[str]) -> str:

@@ -43,6 +43,17 @@ _HALVES = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 MOST_CHARS = 4096
 _REST = ".blocks.json"
 _NUMBERED_REST = re.compile(r".\.blocks(?:-[0-9]+)?\.json$")
+PIECE_BYTES = 1 << 20
+_BEFORE_TEXT = f'"{_TEXT_KEY}": "'
+# The head of an envelope is short: ids and names.
+_LONGEST_HEAD = 1 << 16
+# The contents of a JSON string, up to its closing quote or an incomplete escape. Possessive, since
+# a position to return to would be kept for each of a piece's many escapes.
+_WHOLE = re.compile(r'(?:[^"\\]++|\\u[0-9a-fA-F]{4}|\\[^u])*+')
+# The first half of a character outside the first plane; the other half may come next.
+_FIRST_HALF = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}$")
+_ESCAPE_LENGTH = 6
+Format: TypeAlias = Literal["text", "envelope"]
 
 
 def packed(raw: bytes) -> bytes:
@@ -171,18 +182,6 @@ def _envelope_origin(document: dict[str, JSON]) -> Origin | None:
     )
 
 
-PIECE_BYTES = 1 << 20
-_BEFORE_TEXT = f'"{_TEXT_KEY}": "'
-# The head of an envelope is short: ids and names.
-_LONGEST_HEAD = 1 << 16
-# The contents of a JSON string, up to its closing quote or an incomplete escape. Possessive, since
-# a position to return to would be kept for each of a piece's many escapes.
-_WHOLE = re.compile(r'(?:[^"\\]++|\\u[0-9a-fA-F]{4}|\\[^u])*+')
-# The first half of a character outside the first plane; the other half may come next.
-_FIRST_HALF = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}$")
-_ESCAPE_LENGTH = 6
-
-
 def pieces(backend: Backend, path: str, form: Format) -> Iterator[str]:
     """Yield the text of a content piece by piece, uncompressed and out of its envelope.
 
@@ -250,9 +249,6 @@ def _end_of_whole(text: str) -> int:
     at_end = end == len(text) or text[end] == "\\"
     half = _FIRST_HALF.search(text, max(end - _ESCAPE_LENGTH, 0), end) if at_end else None
     return half.start() if half else end
-
-
-Format: TypeAlias = Literal["text", "envelope"]
 
 
 def stored_bytes(backend: Backend, path: str) -> bytes:

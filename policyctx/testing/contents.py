@@ -30,6 +30,8 @@ _CYCLE = "".join(f" {word}" for word in _WORDS)
 _WORD_CHARS = 4
 _LINE_CHARS = 72
 _SIGNATURE = "EqoBCkgIARABGAIi"
+Message = dict[str, Any]
+Shape = Literal["Anthropic", "OpenAI", "OpenAI Responses"]
 
 
 def filler(size: Size, serial: int) -> str:
@@ -192,10 +194,6 @@ def _checked(found: Pieces, phrase: str) -> Pieces:
     if found.size is None and found.text is None:
         raise WordingError(f'{phrase!r}: say `of 300 characters`, or `that reads "…"`')
     return found if found.size is None or found.text is None else replace(found, size=None)
-
-
-Message = dict[str, Any]
-Shape = Literal["Anthropic", "OpenAI", "OpenAI Responses"]
 
 
 @dataclass(frozen=True, slots=True)

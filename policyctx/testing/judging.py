@@ -32,6 +32,8 @@ _PLUGINS = ("-p", "pytest-bdd", "-p", "policyctx")
 _PYTEST = (sys.executable, "-m", "pytest", *_PLUGINS, "--policyctx-only")
 # pytest's exit code where it collected no test.
 _NOTHING_RAN = 5
+Answer: TypeAlias = tuple[int, str | None]
+"""The number of a mutant, and the first scenario that noticed it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,10 +200,6 @@ def judged(
     shares = [share for i in range(jobs) if (share := to_run[i::jobs])]
     for number, noticed_by in _answers(shares, paths):
         yield MutantVerdict(mutants[number], counts[number], noticed_by)
-
-
-Answer: TypeAlias = tuple[int, str | None]
-"""The number of a mutant, and the first scenario that noticed it."""
 
 
 def _answers(shares: Sequence[Sequence[Task]], paths: Sequence[str]) -> Iterator[Answer]:

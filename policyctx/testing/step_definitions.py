@@ -32,6 +32,9 @@ from policyctx.testing.world import World
 _ALL_KINDS = {**KINDS, "pieces": PIECES, "items": ITEMS}
 _TOKEN = re.compile(r"\{(?P<name>\w+)(?P<kind>[:=][^}]+)\}|(?P<sign>[()|])|(?P<words>[^{()|]+)")
 _FIELD = re.compile(r"\{(path|relative_path|cwd_path|root|session_id)\}")
+StepType: TypeAlias = Literal["given", "when", "then"]
+TYPES: tuple[StepType, ...] = get_args(StepType)
+Function = TypeVar("Function", bound=Callable[..., object])
 
 
 class StepSentence(StepParser):
@@ -88,11 +91,6 @@ def _pattern(template: str) -> str:
         else:
             parts.append(re.escape(token["words"]))
     return "".join(groups[0][0])
-
-
-StepType: TypeAlias = Literal["given", "when", "then"]
-TYPES: tuple[StepType, ...] = get_args(StepType)
-Function = TypeVar("Function", bound=Callable[..., object])
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,14 @@ _MAX_CHARS = 200
 # In the name of no tool that an API takes; a dot may be.
 _REGEX = re.compile(r"[\\^$|()]|\.\+|(?<![A-Za-z0-9])\.\*")
 _HINT = "select it in a step that runs before a model call, or remove the key"
+# Keys that are mostly given as a share. A small `min_tokens`, `frees` or `since_last` makes sense.
+_OFTEN_SHARES: dict[type[Section], tuple[str, ...]] = {
+    TokensGate: tuple(COMPARISONS),
+    BelowTokens: ("under",),
+    KeepRecent: ("tokens", "max_tokens"),
+    Summary: ("max_input",),
+}
+_MOST_PERCENT = 100
 
 
 def caught_types(checked: reach.Checked) -> Iterator[Diagnostic]:
@@ -340,16 +348,6 @@ def fewest_tokens(checked: reach.Checked, chars: int) -> int:
     """Return the fewest tokens that so many characters can be, without a vocabulary to ask."""
     model = checked.policy.model
     return 0 if model.token_scale != 1 else tokenizers.fewest_tokens(model.tokenizer, chars)
-
-
-# Keys that are mostly given as a share. A small `min_tokens`, `frees` or `since_last` makes sense.
-_OFTEN_SHARES: dict[type[Section], tuple[str, ...]] = {
-    TokensGate: tuple(COMPARISONS),
-    BelowTokens: ("under",),
-    KeepRecent: ("tokens", "max_tokens"),
-    Summary: ("max_input",),
-}
-_MOST_PERCENT = 100
 
 
 def shares_without_sign(checked: reach.Checked) -> Iterator[Diagnostic]:

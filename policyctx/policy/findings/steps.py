@@ -15,6 +15,16 @@ from policyctx.policy.values import Share, parsed_template
 
 _SHOWN = 4
 _SAID_IN_THE_CHAT = frozenset({"user_message", "assistant_message"})
+# The fields of which a wording needs one for the key to do something.
+_SHOWN_BY = {
+    "head": ("head",),
+    "tail": ("tail",),
+    "outline": ("outline",),
+    "max_line_chars": ("head", "tail"),
+    "cut_mark": ("head", "tail"),
+    "gap": ("gap",),
+    "line_numbers": ("head", "tail"),
+}
 
 
 def no_steps_at_all(checked: reach.Checked) -> Iterator[Diagnostic]:
@@ -431,18 +441,6 @@ def _takes_of(checked: reach.Checked, step: Step, item_type: str, glob: str) -> 
     wanted, unwanted = reach.tools_left(checked, step, item_type)
     groups = (*wanted, (glob,))
     return checked.answered(("of", groups, unwanted), lambda: reach.is_name_left(groups, unwanted))
-
-
-# The fields of which a wording needs one for the key to do something.
-_SHOWN_BY = {
-    "head": ("head",),
-    "tail": ("tail",),
-    "outline": ("outline",),
-    "max_line_chars": ("head", "tail"),
-    "cut_mark": ("head", "tail"),
-    "gap": ("gap",),
-    "line_numbers": ("head", "tail"),
-}
 
 
 def excerpts_of_long_lines(checked: reach.Checked) -> Iterator[Diagnostic]:

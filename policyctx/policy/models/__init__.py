@@ -36,6 +36,8 @@ __all__ = [
     "Threshold",
     "ToolRule",
 ]
+Version = Literal["policyctx/v1"]
+VERSIONS: tuple[str, ...] = get_args(Version)
 
 
 class PromptCache(Section):
@@ -92,10 +94,6 @@ class Model(Section):
     ] = None
     """What a call costs. Default: none; what needs it is an error without it, and a replay takes
     the prices of the recorded model."""
-
-
-Version = Literal["policyctx/v1"]
-VERSIONS: tuple[str, ...] = get_args(Version)
 
 
 class Policy(Threshold):

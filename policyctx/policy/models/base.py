@@ -29,6 +29,7 @@ M = TypeVar("M")
 # For a rule such as `at_least_one` that speaks of every key of the map.
 EVERY_KEY = ("*",)
 _LARGE = {"tokens": 200_000, "input": 6.0, "cache_write": 7.5, "cache_read": 0.6, "output": 22.5}
+Price = Annotated[float, Field(ge=0)]
 
 
 class Section(BaseModel):
@@ -170,9 +171,6 @@ OneOrMore = _OneOrMore()
 def such(*examples: object) -> object:
     """Return the note on a key that it is written such as these examples."""
     return Field(examples=[*examples])
-
-
-Price = Annotated[float, Field(ge=0)]
 
 
 class PriceKinds(Section):
