@@ -384,7 +384,8 @@ def _for_github(diagnostic: Diagnostic) -> str:
     """A workflow command, which GitHub shows beside the line of a pull request."""
     place, text = diagnostic.place, diagnostic.sentence
     text = f"{text}; {diagnostic.hint}" if diagnostic.hint else text
-    fields = f"file={_property(place.file)},title={diagnostic.code}"
+    file = _escaped(place.file).replace(":", "%3A").replace(",", "%2C")
+    fields = f"file={file},title={diagnostic.code}"
     if place.line:
         fields += f",line={place.line},col={place.column}"
     return f"::{diagnostic.severity} {fields}::{_escaped(text)}"
@@ -392,10 +393,6 @@ def _for_github(diagnostic: Diagnostic) -> str:
 
 def _escaped(text: str) -> str:
     return visible(text).replace("%", "%25").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    return _escaped(text).replace(":", "%3A").replace(",", "%2C")
 
 
 def _plain(diagnostic: Diagnostic) -> dict[str, Any]:

@@ -264,14 +264,9 @@ def _replaced(event: Event, texts: Sequence[Text], options: Options, folder: str
             arrival_bounds.remember_error(session_id, key, str(error))
             _report(f"the result is left as it is: {error}")
         return {}
-    if _is_read_back(event, store):
+    if tool == "Read" and _is_inside(_file_path(event), store):  # it is read back
         return {}
     return _offloaded(event, texts, policy, options, Place(store, key))
-
-
-def _is_read_back(event: Event, store: str) -> bool:
-    """Return whether Read has read a file of the store."""
-    return event["tool_name"] == "Read" and _is_inside(_file_path(event), store)
 
 
 def _result(text: Text) -> dict[str, Any]:

@@ -68,14 +68,10 @@ def check_options(
     known = list(known)
     for name in given:
         if name not in known:
-            likely = _snake_case(name)
+            likely = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
             why = removed.get(likely, "")
             near = None if why else nearest(likely, known)
             raise UnknownOptionError(function, name, known, near, why)
-
-
-def _snake_case(name: str) -> str:
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
 
 
 class AgentOptions(TypedDict, total=False):

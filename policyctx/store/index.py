@@ -116,7 +116,8 @@ class IndexEntry:
             "saved_at": self.saved_at,
         }
         if self.origin is not None:
-            values |= _known_values(self.origin)
+            known = ((name, getattr(self.origin, name)) for name in (*_TEXTS, *_NUMBERS))
+            values |= {name: value for name, value in known if value is not None}
         if self.hollow is not None:
             values |= self.hollow.as_json()
         for name in ("wanted", "rest", "is_rest", "same_as", "replaces", "adopted"):
@@ -173,11 +174,6 @@ def _is_entry(value: dict[str, object]) -> bool:
         and _SHA256.fullmatch(sha256) is not None
         and ("wanted" not in value or is_inside(value["wanted"]))
     )
-
-
-def _known_values(origin: Origin) -> dict[str, JSON]:
-    values = ((name, getattr(origin, name)) for name in (*_TEXTS, *_NUMBERS))
-    return {name: value for name, value in values if value is not None}
 
 
 def _entry_origin(value: dict[str, str]) -> Origin | None:
