@@ -208,15 +208,8 @@ def _sessions(listed: Sequence[Listed], number: int, pages: int, *, is_dry: bool
 _LONG = {"Session", "Item"}
 # The columns of numbers, in whichever table they are.
 _NUMBERS = {
-    "Call",
-    "Calls",
-    "Decisions",
-    "Dollars",
-    "Freed",
-    "Spared",
-    "Tokens freed",
-    "Tokens sent",
-}
+    "Call", "Calls", "Decisions", "Dollars", "Freed", "Spared", "Tokens freed", "Tokens sent",
+}  # fmt: skip
 _COLUMNS = ("Time", "Session", "Call", "Item", "What", "Step", "Rule", "Reason", "Freed")
 
 

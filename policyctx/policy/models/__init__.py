@@ -24,18 +24,9 @@ from policyctx.policy.values import ASSUMED_TTL
 from policyctx.policy.values import Duration as DurationValue
 
 __all__ = [
-    "VERSIONS",
-    "ItemRule",
-    "KeepRecent",
-    "Policy",
-    "Prices",
-    "Rule",
-    "Section",
-    "Select",
-    "Step",
-    "Threshold",
-    "ToolRule",
-]
+    "VERSIONS", "ItemRule", "KeepRecent", "Policy", "Prices", "Rule", "Section", "Select", "Step",
+    "Threshold", "ToolRule",
+]  # fmt: skip
 Version = Literal["policyctx/v1"]
 VERSIONS: tuple[str, ...] = get_args(Version)
 
