@@ -15,17 +15,12 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
+from policyctx import errors
 from policyctx.cli import output
+from policyctx.cli.output import argument, option
 from policyctx.compaction.assembly import ITEM_TYPE, messages_text
 from policyctx.definitions.names import is_url
 from policyctx.definitions.tokenizers import DEFAULT_TOKENIZER
-from policyctx.errors import (
-    AmbiguousSessionError,
-    StoreError,
-    UnknownArchiveError,
-    counted,
-    nearest,
-)
 from policyctx.paths import safe_part
 from policyctx.policy.values import byte_size, duration
 from policyctx.store.collector import CollectionReport, states_of
@@ -34,15 +29,15 @@ from policyctx.store.index import IndexEntry
 from policyctx.store.opening import SESSION_FIELD, stores_in
 from policyctx.tokens.counter import counter_for
 
-Root: TypeAlias = Annotated[
-    str, typer.Argument(metavar="ROOT", help="A store's folder or URL, as in `store.root`.")
-]
+Root: TypeAlias = Annotated[str, argument("ROOT", "A store's folder or URL, as in `store.root`.")]
 Session: TypeAlias = Annotated[
-    str | None,
-    typer.Option(help="One session, where several share the folder or ROOT has {session_id}."),
+    str | None, option("One session, where several share the folder or ROOT has {session_id}.")
 ]
-ItemType: TypeAlias = Annotated[str | None, typer.Option("--type", help="Items of this type.")]
-Tool: TypeAlias = Annotated[str | None, typer.Option(help="Results and calls of this tool.")]
+ItemType: TypeAlias = Annotated[str | None, option("Items of this type.", "--type")]
+Tool: TypeAlias = Annotated[str | None, option("Results and calls of this tool.")]
+_SECONDS = "%Y-%m-%d %H:%M:%S"
+Row: TypeAlias = Mapping[str, object]
+"""The cells of a row, by their columns."""
 
 
 def seconds(value: str | None) -> float | None:
@@ -90,7 +85,7 @@ def opened_stores(
         for store in stores.values():
             try:
                 store.close()
-            except StoreError as error:
+            except errors.StoreError as error:
                 output.console(stderr=True).print(f"warning: {error}")
 
 
@@ -116,8 +111,7 @@ def entry_rows(stores: dict[str, ContextFileSystem]) -> Iterable[tuple[str, Inde
         entries = store.list()
         states = states_of(store.records(), [str(store.root)])
         for entry in entries:
-            state = states.get((entry.item_id, entry.path))
-            yield session, _with_tokens(entry, store), state or ""
+            yield session, _with_tokens(entry, store), states.get((entry.item_id, entry.path)) or ""
 
 
 def _with_tokens(entry: IndexEntry, store: ContextFileSystem) -> IndexEntry:
@@ -127,10 +121,9 @@ def _with_tokens(entry: IndexEntry, store: ContextFileSystem) -> IndexEntry:
         return entry
     try:
         text = store.read(entry.path)
-    except StoreError:
+    except errors.StoreError:
         return entry
-    tokens = counter_for(DEFAULT_TOKENIZER).count(text)
-    return replace(entry, origin=replace(origin, tokens=tokens))
+    return replace(entry, origin=replace(origin, tokens=counter_for(DEFAULT_TOKENIZER).count(text)))
 
 
 def entry_row(entry: IndexEntry, state: str) -> dict[str, object]:
@@ -161,9 +154,6 @@ def collection_report(done: CollectionReport) -> dict[str, Any]:
     }
 
 
-_SECONDS = "%Y-%m-%d %H:%M:%S"
-
-
 @dataclass(frozen=True, slots=True)
 class RowLayout:
     """The columns of a table, and those that are left where the ones before do not fit.
@@ -176,10 +166,6 @@ class RowLayout:
     narrower: tuple[tuple[str, ...], ...]
     numeric: frozenset[str] = frozenset()
     shortened: Mapping[str, int] = field(default_factory=dict)
-
-
-Row: TypeAlias = Mapping[str, object]
-"""The cells of a row, by their columns."""
 
 
 def print_by_session(out: Console, rows: Sequence[tuple[str, Row]], layout: RowLayout) -> None:
@@ -220,10 +206,7 @@ def _table(
 
 _ENTRIES = RowLayout(
     ("item", "type", "tool", "tokens", "chars", "saved (UTC)", "state", "path"),
-    narrower=(
-        ("item", "tool", "tokens", "state", "path"),
-        ("item", "tokens", "state", "path"),
-    ),
+    narrower=(("item", "tool", "tokens", "state", "path"), ("item", "tokens", "state", "path")),
     numeric=frozenset({"tokens", "chars"}),
     shortened={"item": 12},
 )
@@ -255,15 +238,13 @@ def ls(
         return
     if rows:
         print_by_session(out, [(n, entry_row(e, state)) for n, e, state in rows], _ENTRIES)
-    out.print(f"{counted(len(rows), 'content')} in {next(iter(stores.values())).root}")
+    out.print(f"{errors.counted(len(rows), 'content')} in {next(iter(stores.values())).root}")
 
 
 def cat(
     root: Root,
-    key: Annotated[
-        str, typer.Argument(metavar="KEY", help="An item id, a tool-use id, or a path.")
-    ],
-    lines: Annotated[str | None, typer.Option(help="Only these: 10-20, 10 or 10-.")] = None,
+    key: Annotated[str, argument("KEY", "An item id, a tool-use id, or a path.")],
+    lines: Annotated[str | None, option("Only these: 10-20, 10 or 10-.")] = None,
     session: Session = None,
     as_json: output.Json = False,
 ) -> None:
@@ -290,11 +271,11 @@ def cat(
 
 def search(
     root: Root,
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="What to look for, as it is.")],
+    text: Annotated[str, argument("TEXT", "What to look for, as it is.")],
     ignore_case: Annotated[
-        bool, typer.Option("--ignore-case", "-i", help="Take capitals for small letters.")
+        bool, option("Take capitals for small letters.", "--ignore-case", "-i")
     ] = False,
-    limit: Annotated[int | None, typer.Option(min=1, help="Stop after so many lines.")] = None,
+    limit: Annotated[int | None, option("Stop after so many lines.", min=1)] = None,
     session: Session = None,
     item_type: ItemType = None,
     tool: Tool = None,
@@ -381,7 +362,7 @@ def verify(root: Root, session: Session = None, as_json: output.Json = False) ->
         for known, kind, reason in harmed:
             out.print(f"{known['path']}: {kind}: {reason}")
         verdict = f"{len(harmed)} harmed" if harmed else "each what was saved"
-        out.print(f"{counted(checked, 'content')} read, {verdict}")
+        out.print(f"{errors.counted(checked, 'content')} read, {verdict}")
     if harmed:
         raise typer.Exit(1)
 
@@ -394,7 +375,7 @@ def _holder(stores: dict[str, ContextFileSystem], key: str) -> tuple[str, Contex
     found = {name: entry for name, store in stores.items() if (entry := store.find(key))}
     if len({entry.path for entry in found.values()}) > 1:
         root = next(iter(stores.values())).root
-        raise AmbiguousSessionError(key, sorted(found), path=str(root))
+        raise errors.AmbiguousSessionError(key, sorted(found), path=str(root))
     name = next(iter(found), next(iter(stores)))
     return name, stores[name]
 
@@ -402,10 +383,10 @@ def _holder(stores: dict[str, ContextFileSystem], key: str) -> tuple[str, Contex
 def restore_archive(
     root: Root,
     archive: Annotated[
-        str | None, typer.Argument(metavar="[ARCHIVE]", help="Its id or path. Default: the newest.")
+        str | None, argument("[ARCHIVE]", "Its id or path. Default: the newest.")
     ] = None,
     path: Annotated[
-        Path | None, typer.Option("--output", "-o", help="File to write, in place of stdout.")
+        Path | None, option("File to write, in place of stdout.", "--output", "-o")
     ] = None,
     session: Session = None,
     as_json: output.Json = False,
@@ -447,11 +428,11 @@ def _chosen(
     chosen = [one for one in found if archive is None or archive in {_id(one[1]), one[1].path}]
     if not chosen:
         known = list(dict.fromkeys(_id(entry) for _, entry in found))
-        likeliest = None if archive is None else nearest(archive, known)
-        raise UnknownArchiveError(archive, known, likeliest, path=root)
+        likeliest = None if archive is None else errors.nearest(archive, known)
+        raise errors.UnknownArchiveError(archive, known, likeliest, path=root)
     sessions = sorted({name for name, _ in chosen})
     if len(sessions) > 1:
-        raise AmbiguousSessionError(archive or "an archive", sessions, path=root)
+        raise errors.AmbiguousSessionError(archive or "an archive", sessions, path=root)
     return chosen[-1]
 
 

@@ -133,8 +133,7 @@ def stores_in(
             if session in {None, name}
         }
         if not stores:
-            known = sorted(folders)
-            raise StoreError(_nothing_found(backend, session, known), path=str(place))
+            raise StoreError(_nothing_found(backend, session, sorted(folders)), path=str(place))
     return stores
 
 
