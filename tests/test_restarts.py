@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Callable, Generator
 from contextlib import suppress
@@ -1163,6 +1164,24 @@ def test_dropped_words_that_are_said_again_behind_the_returned_list_are_new_afte
     left = live.apply([*own, words, *ROUNDS[shape](3)[1:]]).messages
     again = [*left, words, *ROUNDS[shape](4)[1:]]
     assert str(left_before_decisions(live, again, shape)).count("question 1") == 2
+
+
+@in_all_shapes
+def test_several_dropped_words_that_are_said_again_behind_a_copy_of_the_returned_list_are_new(
+    shape: str, tmp_path: Path
+) -> None:
+    """The caller has saved and read the list, so that its objects are others."""
+    compiled = policy(
+        "store: {sync: never}\nmin_chars: 0\nsteps:\n  - {name: old, do: drop, select:"
+        " {types: [user_message, assistant_message], keep_recent: {messages: 2}}}\n"
+    )
+    live = opened(compiled, tmp_path, shape)
+    own = [one for i in range(3) for one in (ROUNDS[shape](i)[0], reply(shape, f"so {i}"))]
+    left = live.apply([*own, ROUNDS[shape](3)[0]]).messages
+    again = [reply(shape, "so 0"), ROUNDS[shape](1)[0]]
+    result = live.apply([*copy.deepcopy(left), *again])
+    assert list(result.messages)[-2:] == again
+    assert left_of(live, [*result.messages], shape) == list(result.messages)
 
 
 @in_all_shapes

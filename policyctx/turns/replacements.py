@@ -231,7 +231,7 @@ class Replacements:
             # Those that a compaction wrote, and what a late result has left.
             new = [m for source, m in pairs if source is None or m is not messages[source]]
             read, keys = identified(new, ledger, policy, shapes=self.shapes)
-            if any(map(ledger.may_know, read.items)):
+            if any(map(ledger.may_have_left, read.items)):
                 # The list may have equal items, or a compaction replaced them.
                 there = {key for i in places if i is not None for key, _ in known[i]}
                 away = {key for trace in known for key, drop in trace if drop is not None}
