@@ -411,6 +411,5 @@ def _scripted(world: World) -> ScriptedSummarizer:
 def _last_request(world: World) -> SummaryRequest:
     requests = _scripted(world).requests
     if not requests:
-        found = f"none{_why_not(world.outcome)}"
-        raise OutcomeError("a request for a summary", found, world.fates)
+        raise OutcomeError("a request for a summary", f"none{_why_not(world.outcome)}", world.fates)
     return requests[-1]
