@@ -245,13 +245,9 @@ def _figure(
     return made
 
 
-def _counts(many: Sequence[Mapping[K, int]]) -> Mapping[K, int]:
-    return sum(map(Counter, many), Counter[K]())
-
-
 def _counter(value: Callable[[_SummedFrom], Mapping[K, int]]) -> Mapping[K, int]:
     """Return the field of a figure that counts; counts of several sessions are added up."""
-    return _figure(value, _counts, none=dict)
+    return _figure(value, lambda many: sum(map(Counter, many), Counter[K]()), none=dict)
 
 
 def _merged(many: Sequence[Mapping[str, T]]) -> dict[str, T]:
