@@ -101,7 +101,6 @@ class OffloadPolicy:
         root: Node | None = None,
     ) -> None:
         self.policy = policy
-        """The policy as it was read."""
         self.name, self.model, self.store = policy.name, policy.model, policy.store
         self.items, self.tools, self.all_steps = policy.items, policy.tools, policy.steps
         self.places_breakpoints = policy.model.cache.breakpoints == "auto"

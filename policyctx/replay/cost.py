@@ -338,7 +338,6 @@ class CallCosts(NamedTuple):
     foreseen: Sequence[int]
     """The tokens that each reads by the rules alone, under the first layout."""
     told: Sequence[cache.Told]
-    """What the bill of each says of the cache."""
 
 
 class UneditedCosts:

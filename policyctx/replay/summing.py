@@ -316,7 +316,6 @@ class Figures:
     windows: tuple[int, ...] = _figure(
         lambda s: tuple(sorted({call.terms.window for call in s.session.calls})), _names, none=tuple
     )
-    """The context windows of the calls, in tokens."""
     assumed_windows: Mapping[str, int] = _counter(
         lambda s: Counter(
             c.terms.language_model for c in s.session.calls if c.terms.window_is_assumed
@@ -336,9 +335,7 @@ class Figures:
     )
     """How often the recordings themselves replaced history by a summary."""
     removed: int = _figure(lambda s: len(s.removed))
-    """Items that left the context."""
     removed_tokens: int = _figure(lambda s: sum(s.removed.values()))
-    """The tokens of these items."""
     regretted: int = _figure(lambda s: len(s.session.regretted_items))
     """Items of these that were needed afterwards."""
     regretted_tokens: int = _figure(lambda s: s.session.regretted_tokens)
