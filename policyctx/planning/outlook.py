@@ -271,10 +271,6 @@ def _with_partner(position: int, outlook: Outlook) -> dict[int, Reason | None]:
     return unit
 
 
-def _left_of_message(position: int, outlook: Outlook) -> Iterator[int]:
-    return filter(outlook.is_there, outlook.conversation.of_message(position))
-
-
 def _left_of_thought(position: int, outlook: Outlook) -> Iterator[int]:
     conversation = outlook.conversation
     for i in conversation.reading.thought_of(position):
@@ -316,8 +312,9 @@ def messages_without(unit: Iterable[int], outlook: Outlook) -> Iterator[int]:
     """Yield the messages that are empty without these items."""
     going = set(unit)
     for message, member in {outlook.conversation.items[i].message: i for i in going}.items():
-        if outlook.conversation.items[member].inside is None and all(
-            i in going for i in _left_of_message(member, outlook)
+        left = (i for i in outlook.conversation.of_message(member) if i not in going)
+        if outlook.conversation.items[member].inside is None and not any(
+            map(outlook.is_there, left)
         ):
             yield message
 

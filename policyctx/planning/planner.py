@@ -59,7 +59,6 @@ class Planner:
         conversation.watch(self._changed)
 
     def _changed(self, position: int, fate: Decision) -> None:
-        """Tell the candidates of each step that an item has a new fate."""
         for candidates in self._growing:
             candidates.note(position, fate)
 
@@ -193,9 +192,7 @@ def _taken(
 
 
 class _BeforeCall:
-    """A step before a model call whose gates are open: what it takes now, and what when later steps
-    made room.
-    """
+    """A step whose gates are open: what it takes now, and what when later steps made room."""
 
     def __init__(
         self,
@@ -217,10 +214,7 @@ class _BeforeCall:
         self.go_on()
 
     def go_on(self) -> bool:
-        """Take what other items held that have left the list since.
-
-        Returns whether it took anything.
-        """
+        """Take what items held that have left the list since; return whether it took anything."""
         took = len(self._taking.took)
         while self._stopped is None and self._gone < self._outlook.gone:
             freed = {*self._taking.put_off(), *self._released()}

@@ -7,7 +7,7 @@ message stays, and so do messages without which the order of the roles would be 
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from policyctx.definitions.items import Item, Message
@@ -118,14 +118,11 @@ class _HeldBack:
         return position in self._drops or (fate is not None and fate.action.leaves_nothing)
 
     def _newest_user_message(self) -> None:
-        newest = max((self._items[i].message for i in self._users()), default=None)
-        if newest is not None and newest >= self._known_user:
-            said = (i for i in self._in.items_of(newest) if self._items[i].kind == "user_message")
-            self._hold(said, _NEWEST)
-
-    def _users(self) -> Iterator[int]:
-        first = min(self._drops, default=len(self._items))
-        return (i for i in range(first, len(self._items)) if self._items[i].kind == "user_message")
+        new = range(min(self._drops, default=len(self._items)), len(self._items))
+        said = [i for i in new if self._items[i].kind == "user_message"]
+        newest = max((self._items[i].message for i in said), default=-1)
+        if newest >= self._known_user:
+            self._hold((i for i in said if self._items[i].message == newest), _NEWEST)
 
     def _pairs(self) -> None:
         for position in sorted(self._drops):
@@ -155,8 +152,8 @@ class _HeldBack:
         if not stands:
             return
         first, last = stands[0], stands[-1]
-        removed = {message for message in self._touched() if self._is_removed(message)}
-        removed |= self._removed
+        touched = {self._items[i].message for i in self._drops}
+        removed = self._removed.union(filter(self._is_removed, touched))
         left = [message for message in stands if message not in removed]
         if not left:
             self._restore(reversed(stands), _EMPTY)
@@ -182,16 +179,12 @@ class _HeldBack:
             self._hold(dropped[best[0]], why)
 
     def _is_said(self, position: int) -> bool:
-        return self._items[position].kind != "tool_result" and (
-            self._items[position].inside is None
-        )
+        item = self._items[position]
+        return item.kind != "tool_result" and item.inside is None
 
     def _is_removed(self, message: int) -> bool:
         positions = [i for i in self._in.items_of(message) if self._items[i].inside is None]
         return bool(positions) and all(map(self._is_dropped, positions))
-
-    def _touched(self) -> list[int]:
-        return sorted({self._items[i].message for i in self._drops})
 
 
 class Marks:

@@ -207,7 +207,10 @@ class AnchorLayout:
             old=_there(self._anchor, prefixes),
             before=_there(self._last, prefixes),
         )
-        self._anchor, self._last = (_prefix(block, prefixes) for block in found[:2])
+        self._anchor, self._last = (
+            None if block is None else SentPrefix(block, prefixes.keys[block])
+            for block in found[:2]
+        )
         ttl: Ttl = "1h" if ttls.rest >= cache.HOUR else "5m"
         chosen = breakpoints(found, ttl, system=BreakpointPlace(head))
         blocks = {one.place: _SECONDS[one.ttl] for one in chosen}
@@ -215,10 +218,6 @@ class AnchorLayout:
 
 
 _SECONDS = {"5m": _MINUTES, "1h": cache.HOUR}
-
-
-def _prefix(block: int | None, prefixes: cache.Prefixes) -> SentPrefix | None:
-    return None if block is None else SentPrefix(block, prefixes.keys[block])
 
 
 def _there(prefix: SentPrefix | None, prefixes: cache.Prefixes) -> int | None:
@@ -339,7 +338,6 @@ class CallCosts(NamedTuple):
     foreseen: Sequence[int]
     """The tokens that each reads by the rules alone, under the first layout."""
     told: Sequence[cache.Told]
-    """What the bill of each says of the cache."""
 
 
 class UneditedCosts:

@@ -29,7 +29,6 @@ class Constraints:
     """What a setting must not do."""
 
     never_dearer: bool = False
-    """No session may get dearer."""
     max_regret: float | None = None
     """The most regretted tokens, as a multiple of the incumbent's."""
 

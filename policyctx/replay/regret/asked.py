@@ -412,11 +412,8 @@ def _texts(given: object, key: str = "") -> Iterator[tuple[str, str]]:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) or (
-        isinstance(value, list)
-        and bool(value)
-        and all(isinstance(one, int | float) for one in value)
-    )
+    numbers = value if isinstance(value, list) and value else [value]
+    return all(isinstance(one, int | float) for one in numbers)
 
 
 def _command(given: Mapping[str, object]) -> str | None:

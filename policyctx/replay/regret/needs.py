@@ -8,7 +8,6 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from typing import NamedTuple
 
 from policyctx.errors import present
@@ -179,6 +178,12 @@ class Citations:
         self._numbers_in, self._input = memo.of(_numbers_in), memo.of(Input)
         self._in_diff = memo.of(_in_diff)
         self._of_file: dict[str, Sequence[int]] = {}
+        self._results = [
+            position
+            for position in sorted(part.absences, reverse=True)
+            if part.items[position].kind == "tool_result" and position in part.partners
+        ]
+        """The results of calls that were out at any time, newest first."""
 
     def of(self, reply: int, call: int) -> Iterator[Cited]:
         """Yield the lines that a reply took from items which its call did not have."""
@@ -234,16 +239,6 @@ class Citations:
     def _asked(self, result: int) -> Input:
         asked = self._part.items[self._part.partners[result]]
         return self._input(asked.tool, asked.text)
-
-    @cached_property
-    def _results(self) -> Sequence[int]:
-        """The results of calls that were out at any time, newest first."""
-        part = self._part
-        return [
-            position
-            for position in sorted(part.absences, reverse=True)
-            if part.items[position].kind == "tool_result" and position in part.partners
-        ]
 
 
 def _numbers_in(text: str) -> tuple[tuple[str, int], ...]:
