@@ -138,14 +138,10 @@ class LedgerEntry(NamedTuple):
 
     def record(self) -> dict[str, Any]:
         """Return the entry as plain values for JSON."""
-        kind, tool_use_id, sha256, occurrence = self.key
         optional = {name: getattr(self, name) for name in _OPTIONAL}
         return {
             "record": "decision",
-            "kind": kind,
-            "tool_use_id": tool_use_id,
-            "sha256": sha256,
-            "occurrence": occurrence,
+            **self.key._asdict(),
             "chars": self.chars,
             "item_id": self.item_id,
             "item_type": self.item_type,
