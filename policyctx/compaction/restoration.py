@@ -212,7 +212,6 @@ class FileReader(Protocol):
         A relative path is one below `work_dir`. The file need not be there. Raises
         `UnrestorableFileError` for a path that leads out of `work_dir`, or that cannot be one.
         """
-        ...
 
     def read(self, resolved: str, most_bytes: int) -> str:
         """Return the text of a file, by a path that `resolve` gave.
@@ -221,7 +220,6 @@ class FileReader(Protocol):
         UTF-8 text, or larger than `most_bytes`, which is then not read whole; an `OSError` of the
         disk or the network may pass through.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,6 @@ class Summarizer(Protocol):
 
     def summarize(self, request: SummaryRequest, /) -> str:
         """Return the summary; anything raised is a failed try."""
-        ...
 
 
 Summarize: TypeAlias = Callable[[SummaryRequest], str | Awaitable[str]]

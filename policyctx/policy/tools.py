@@ -46,7 +46,6 @@ class Tool(Protocol[P, R_co]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
         """Call the function."""
-        ...
 
 
 class Decorator(Protocol):

@@ -36,6 +36,9 @@ _BELOW_ROOT = "{session_id}/{store_path}"
 _IDS = ("{item_id}", "{tool_use_id}")
 # A field of a wording, or a literal brace.
 _FIELD = re.compile(r"\{\{|\}\}|\{\w+\}")
+# The names of sessions, as `session_name` makes them. No folder above the root has such a name.
+_SESSION = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._~-]{0,200}")
+_SHOWN_CHARS = 200
 
 
 def is_loopback(host: str) -> bool:
@@ -147,17 +150,11 @@ def _reworded(policy: Policy, tool: str, path: str) -> Policy:
     )
 
 
-# The names of sessions, as `session_name` makes them. No folder above the root has such a name.
-_SESSION = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._~-]{0,200}")
-_SHOWN_CHARS = 200
-
-
 class Endpoint(Protocol):
     """A server that is asked over HTTP, one request at a time, by whoever may read some texts."""
 
     def running(self) -> AbstractAsyncContextManager[None]:
         """Run what requests need, until the block ends."""
-        ...
 
     async def answer(
         self, headers: Sequence[tuple[bytes, bytes]], body: bytes, texts: OwnTexts
@@ -166,7 +163,6 @@ class Endpoint(Protocol):
 
         Returns the status, the headers and the body of the response.
         """
-        ...
 
 
 class OwnTexts:

@@ -376,11 +376,9 @@ class CacheSimulator(Protocol):
 
     def read(self, request: CacheRequest) -> int:
         """Return the tokens that a request would read; nothing changes."""
-        ...
 
     def split(self, request: CacheRequest) -> CacheSplit:
         """Return what a request reads, writes and leaves, and take it into the cache."""
-        ...
 
 
 _KINDS: Mapping[CacheKind, Callable[[CacheRules], CacheSimulator]] = {

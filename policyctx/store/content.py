@@ -170,7 +170,6 @@ class FileWriter(Protocol):
 
         The writer makes the folder itself. An exception that it raises is a failed write.
         """
-        ...
 
 
 class AsyncFileWriter(Protocol):
@@ -178,7 +177,6 @@ class AsyncFileWriter(Protocol):
 
     async def write(self, path: str, text: str) -> None:
         """Write as a `FileWriter` does."""
-        ...
 
 
 class WriterStore:

@@ -30,6 +30,23 @@ from policyctx.errors import VocabularyError
 if TYPE_CHECKING:
     import tiktoken
 
+# From texts to the tokens of each, in their order.
+Measure: TypeAlias = Callable[[Sequence[str]], list[int]]
+# The same for a tokenizer, which is named.
+Measured: TypeAlias = Callable[[Sequence[str], str], list[int]]
+# Pieces are copies: no more than so many characters of them are in memory together.
+_TOGETHER_CHARS = 1 << 16
+# From this many texts on they are counted in one call, which lets other threads run meanwhile.
+_MANY = 16
+_LONG_S = "\u017f"
+# Searched by itself: a class of signs is only quick where all are in the first plane.
+_BEYOND = re.compile("[\U00010000-\U0010ffff]")
+CJK = re.compile(
+    "[\u1100-\u11ff\u2e80-\u2fdf\u3000-\u30ff\u3100-\u318f\u31a0-\u31bf\u31f0-\u9fff"
+    "\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\ufe30-\ufe4f\uff00-\uffef\U00020000-\U0003ffff]"
+)
+"""A character, or sign, that is a word by itself."""
+
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
@@ -150,12 +167,6 @@ def pieces(text: str, most: int = SPLIT_CHARS) -> Iterator[str]:
 @cache
 def _up_to_cut(most: int) -> re.Pattern[str]:
     return re.compile(rf"(?s).{{0,{most - 1}}}{_LETTER}(?={_SIGN})")
-
-
-# From texts to the tokens of each, in their order.
-Measure: TypeAlias = Callable[[Sequence[str]], list[int]]
-# The same for a tokenizer, which is named.
-Measured: TypeAlias = Callable[[Sequence[str], str], list[int]]
 
 
 def measure_for(tokenizer: str, *, fast: bool | None = None) -> Measure:
@@ -310,12 +321,6 @@ def _copied(text: str) -> Iterator[str]:
     return iter((text if text.isascii() else text[:1] + text[1:],))
 
 
-# Pieces are copies: no more than so many characters of them are in memory together.
-_TOGETHER_CHARS = 1 << 16
-# From this many texts on they are counted in one call, which lets other threads run meanwhile.
-_MANY = 16
-
-
 def _add_counts(counts: list[int], parts: list[tuple[int, str]], tokenizer: str) -> None:
     """Count the parts with toktok alone, and forget them; each names the text that it is of.
 
@@ -353,23 +358,11 @@ def _may_differ(text: str) -> bool:
     )
 
 
-_LONG_S = "\u017f"
-# Searched by itself: a class of signs is only quick where all are in the first plane.
-_BEYOND = re.compile("[\U00010000-\U0010ffff]")
-
-
 @cache
 def _unsettled() -> re.Pattern[str]:
     signs = (chr(code) for code in range(0x10000))
     unsettled = (s for s in signs if s == _LONG_S or unicodedata.category(s) in {"Cn", "Cs"})
     return re.compile(f"[{re.escape(''.join(unsettled))}]")
-
-
-CJK = re.compile(
-    "[\u1100-\u11ff\u2e80-\u2fdf\u3000-\u30ff\u3100-\u318f\u31a0-\u31bf\u31f0-\u9fff"
-    "\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\ufe30-\ufe4f\uff00-\uffef\U00020000-\U0003ffff]"
-)
-"""A character, or sign, that is a word by itself."""
 
 
 def words_in(text: str) -> int:

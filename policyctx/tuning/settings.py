@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import PurePath
 from typing import Any, TypeAlias, get_args
 
 from policyctx.definitions.actions import STEP_ACTIONS
-from policyctx.definitions.items import PlainValue
 from policyctx.policy.loading import resolved
 from policyctx.policy.models import VERSIONS
 from policyctx.policy.nodes import type_at
@@ -35,6 +35,8 @@ NONE = "none"
 _OFFLOAD: Yaml = {"name": "offload-results", "do": "offload", "select": {"types": ["tool_result"]}}
 _COMPACT: Yaml = {"name": "summarise", "do": "compact"}
 _WHEN_TO_SUMMARISE = "80%"
+# What means nothing for a policy that offloads nothing.
+_OF_OFFLOADING = frozenset({MIN_TOKENS, KEEP_RECENT, GATE, TOOL})
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +184,7 @@ class _Change:
     def step(self, step: Yaml) -> Yaml:
         """Return a step of the overlay, at first as the incumbent has it."""
         steps: dict[str, Yaml] = self.overlay.setdefault("steps", {})
-        return steps.setdefault(step["name"], _copied(step))
+        return steps.setdefault(step["name"], deepcopy(step))
 
     def offloading(self) -> Iterator[Yaml]:
         """Yield the steps of the overlay that offload or clear before a call; one is added.
@@ -194,12 +196,6 @@ class _Change:
             mine = self.step(step)
             if "remove" not in mine:
                 yield mine
-
-
-def _copied(value: PlainValue) -> PlainValue:
-    if isinstance(value, dict):
-        return {key: _copied(part) for key, part in value.items()}
-    return [_copied(part) for part in value] if isinstance(value, list) else value
 
 
 def _offloads(step: Yaml) -> bool:
@@ -303,8 +299,6 @@ _CHANGES: dict[str, Callable[[_Change, Value], None]] = {
     SUMMARIES: _change_summaries,
     TOOL: _change_tool,
 }
-
-
 _MIN_TOKENS = (0, 100, 200, 400, 800, 1500, 3000, 6000)
 _KEEP_RECENT = (1, 2, 3, 4, 5, 7, 10)
 _SUMMARIES = ("60%", "70%", "80%", "90%", NONE)
@@ -369,10 +363,6 @@ class Space:
                 if self.current.get(knob) != value and not (is_idle and knob in _OF_OFFLOADING)
             )
         )
-
-
-# What means nothing for a policy that offloads nothing.
-_OF_OFFLOADING = frozenset({MIN_TOKENS, KEEP_RECENT, GATE, TOOL})
 
 
 def _beside(knob: str, values: tuple[Value, ...], value: Value | None) -> Iterable[Value]:

@@ -50,11 +50,9 @@ class SessionStore(Protocol):
     @property
     def root(self) -> Root:
         """The absolute path of the folder, or the URL."""
-        ...
 
     def read(self, path: str | os.PathLike[str]) -> str:
         """Return the text saved at `path`, absolute or below the root."""
-        ...
 
     def save(self, contents: Sequence[Content], *, recorded: bool = False) -> list[File]:
         """Save the texts of all contents, and return the file of each.
@@ -62,15 +60,12 @@ class SessionStore(Protocol):
         What a text is without, such as the images of a result, comes as further contents, unless
         the store keeps `origin.block` itself and says so with an attribute `keeps_blocks`.
         """
-        ...
 
     def remember(self, records: Sequence[Record], *, flush: bool = True) -> None:
         """Keep records of the session."""
-        ...
 
     def records(self) -> list[dict[str, JSON]]:
         """Return every record kept, oldest first."""
-        ...
 
 
 class Effect(ABC, Generic[T]):
@@ -316,7 +311,6 @@ class BeforeCompaction(Protocol):
 
     def __call__(self, ahead: CompactionAhead, /) -> Answer | Awaitable[Answer]:
         """Return whether the compaction may be made."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
