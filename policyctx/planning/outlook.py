@@ -138,10 +138,12 @@ class Outlook:
         return 0 if decision.placeholder is None else self.facts.length(decision.placeholder, unit)
 
 
+Going: TypeAlias = dict[int, Reason | None]
+"""What leaves together, by position, each with the reason; None for what the step itself takes."""
 RemovedUnit: TypeAlias = Literal["item", "message", "group", "turn"]
 
 
-def whole_unit(position: int, unit: RemovedUnit, outlook: Outlook) -> dict[int, Reason | None]:
+def whole_unit(position: int, unit: RemovedUnit, outlook: Outlook) -> Going:
     """Return what is left of the unit of an item: the items by position, each with the reason.
 
     The item itself comes first, without a reason; for one inside a result, that is the result.
@@ -149,7 +151,7 @@ def whole_unit(position: int, unit: RemovedUnit, outlook: Outlook) -> dict[int, 
     items, reading = outlook.conversation.items, outlook.conversation.reading
     around = items[position].inside
     first = position if around is None else around
-    found: dict[int, Reason | None] = {first: None}
+    found: Going = {first: None}
     for message in sorted(_messages(items[first].message, unit, reading)):
         for i in reading.items_of(message):
             if items[i].inside is None and outlook.is_there(i):
@@ -234,9 +236,7 @@ _LONE_THINKING = Reason("without_it", {"what": "only thinking would be left of i
 _SIGNS = Reason("without_it", {"what": "the later calls of its message would lack its signature"})
 
 
-def removed_with(
-    position: int, step: Step, outlook: Outlook, at: Checkpoint
-) -> dict[int, Reason | None] | Reason:
+def removed_with(position: int, step: Step, outlook: Outlook, at: Checkpoint) -> Going | Reason:
     """Return the items that leave with a removed one, each with the reason; or why it stays.
 
     The item itself comes first; its reason is None, since the step's verdict has it.
@@ -259,8 +259,8 @@ def removed_with(
     return _why_not(unit, step, outlook, at) or unit
 
 
-def _with_partner(position: int, outlook: Outlook) -> dict[int, Reason | None]:
-    unit: dict[int, Reason | None] = {position: None}
+def _with_partner(position: int, outlook: Outlook) -> Going:
+    unit: Going = {position: None}
     todo, reading = [position], outlook.conversation.reading
     while todo:
         for other in reading.bound_to(todo.pop()):
@@ -278,9 +278,7 @@ def _left_of_thought(position: int, outlook: Outlook) -> Iterator[int]:
             yield i
 
 
-def _why_not(
-    unit: dict[int, Reason | None], step: Step, outlook: Outlook, at: Checkpoint
-) -> Reason | None:
+def _why_not(unit: Going, step: Step, outlook: Outlook, at: Checkpoint) -> Reason | None:
     conversation = outlook.conversation
     for member, reason in unit.items():
         item = conversation.items[member]

@@ -30,7 +30,8 @@ from policyctx.policy.models.gates import Until
 from policyctx.policy.values import Share
 
 Moment = Literal["arrival", "model_call", "overflow"]
-BOTH: tuple[Moment, ...] = ("arrival", "model_call")
+Moments = tuple[Moment, ...]
+BOTH: Moments = ("arrival", "model_call")
 _NOT_REFUSED = Reason("not_refused")
 
 
@@ -66,7 +67,7 @@ class Planner:
         self,
         facts: Facts,
         *,
-        moments: tuple[Moment, ...] = BOTH,
+        moments: Moments = BOTH,
         demanded: Step | None = None,
         comes_back: bool = False,
     ) -> Plan:
@@ -147,9 +148,7 @@ def _on_arrival(planner: Planner, step: Step, outlook: Outlook, judged: int) -> 
     return Outcome(step.name, took=taking.took, left=tuple(taking.left))
 
 
-def _before_call(
-    planner: Planner, outlook: Outlook, moments: tuple[Moment, ...]
-) -> Iterator[Outcome]:
+def _before_call(planner: Planner, outlook: Outlook, moments: Moments) -> Iterator[Outcome]:
     """Run the steps before a model call in order, and last those that wait for a failed summary.
 
     Those on overflow only run if the call was refused, and their `compact` replaces any other.

@@ -200,17 +200,13 @@ class AnchorLayout:
     ) -> tuple[cache.CacheBreakpoint, ...]:
         """Return the breakpoints of the next request, whose blocks `prefixes` hold."""
         head = prompt.head - 1
-        found = anchors(
-            prompt.end,
-            prompt.removable,
-            prefixes.markable,
-            old=_there(self._anchor, prefixes),
-            before=_there(self._last, prefixes),
-        )
+        found = anchors(prompt.end, prompt.removable, prefixes.markable)
+        old, before = (_there(one, prefixes) for one in (self._anchor, self._last))
         self._anchor, self._last = (
             None if block is None else SentPrefix(block, prefixes.keys[block])
             for block in found[:2]
         )
+        found = found._replace(old=old, before=before)
         ttl: Ttl = "1h" if ttls.rest >= cache.HOUR else "5m"
         chosen = breakpoints(found, ttl, system=BreakpointPlace(head))
         blocks = {one.place: _SECONDS[one.ttl] for one in chosen}
@@ -377,7 +373,6 @@ def billed_calls(
     shown = session.layouts if layouts is None else layouts
     of_client = _in_order("recorded", *(name for name in shown if name != "auto"))
     unedited = (known or UneditedCosts()).of(session, of_client)
-    edited: CallCosts
     if sent in of_client and "auto" not in shown and not session.is_edited:
         edited = unedited
     else:

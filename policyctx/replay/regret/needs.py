@@ -15,7 +15,7 @@ from policyctx.replay.regret.asked import Input, asked_again
 from policyctx.replay.regret.sent import SMALL, SentStrings, SentText, TextPlace, Texts
 from policyctx.replay.regret.strings import Lines, Memo, Range, start_of, without
 from policyctx.replay.simulated import Need
-from policyctx.replay.timeline import SessionPart
+from policyctx.replay.timeline import Replies, SessionPart
 
 # So many strings are shown for one item and one call.
 _SHOWN = 3
@@ -66,16 +66,14 @@ class _Found(NamedTuple):
     own: tuple[Range, ...]
 
 
-def _asked_again(
-    part: SessionPart, replies: Sequence[tuple[int, int]], memo: Memo
-) -> Iterator[_Found]:
+def _asked_again(part: SessionPart, replies: Replies, memo: Memo) -> Iterator[_Found]:
     for again in asked_again(part, replies, memo):
         item = part.items[again.reply]
         need = Need("asked again", again.call, item.item_id, (item.text,), again.ranges)
         yield _Found(again.result, need, again.own)
 
 
-def _used(part: SessionPart, replies: Sequence[tuple[int, int]], memo: Memo) -> Iterator[_Found]:
+def _used(part: SessionPart, replies: Replies, memo: Memo) -> Iterator[_Found]:
     """Yield the items that alone held what a reply says, each reply by itself."""
     texts, lines_in = Texts(part, memo), memo.of(Lines)
     knowledge, sent = SentText(part, texts, memo), SentStrings(part, texts, replies)
