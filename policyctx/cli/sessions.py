@@ -1,7 +1,5 @@
 """`policyctx sessions`: what the agents on this machine were billed, and what a policy saves."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
