@@ -1,7 +1,5 @@
 """`policyctx init`: a policy to start from, by what a preset says or by what sessions used."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -341,7 +339,7 @@ class ToolUse:
     needed: int = 0
     """How many of these were needed again."""
 
-    def add(self, other: ToolUse) -> None:
+    def add(self, other: "ToolUse") -> None:
         """Add the use in another session."""
         for one in fields(self):
             setattr(self, one.name, getattr(self, one.name) + getattr(other, one.name))

@@ -1,7 +1,5 @@
 """`CallPrices`: what one call costs in dollars; `Payback`: what an edit costs and saves."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from fractions import Fraction
@@ -62,7 +60,7 @@ class Dollars:
         """All of it."""
         return self.prompt + self.output
 
-    def __add__(self, other: Dollars) -> Dollars:
+    def __add__(self, other: "Dollars") -> "Dollars":
         return Dollars(
             self.input + other.input,
             self.cache_write + other.cache_write,
