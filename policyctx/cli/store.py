@@ -24,7 +24,7 @@ from policyctx.policy.values import byte_size, duration
 from policyctx.store.collector import CollectionReport, states_of
 from policyctx.store.filesystem import ContextFileSystem
 from policyctx.store.index import IndexEntry
-from policyctx.store.opening import SESSION_FIELD, stores_in
+from policyctx.store.opening import SESSION_FIELD, Stores, stores_in
 from policyctx.tokens.counter import counter_for
 
 Root: TypeAlias = Annotated[str, argument("ROOT", "A store's folder or URL, as in `store.root`.")]
@@ -68,11 +68,11 @@ def line_range(value: str | None) -> tuple[int, int] | None:
 @contextmanager
 def opened_stores(
     root: str, *, session: str | None = None, compress: Literal["none", "zstd"] = "zstd"
-) -> Iterator[dict[str, ContextFileSystem]]:
+) -> Iterator[Stores]:
     """Give every store of a folder, or that of one session, by the session's id.
 
-    The session stands for `{session_id}` in the root. At the end the index of each lists every
-    item; where it cannot be written, a warning says so. Raises `StoreError` when there is none.
+    The session stands for `{session_id}` in the root. At the end the index of each that was opened
+    lists every item; a warning says where it cannot be written. Raises `StoreError` without any.
     """
     if session is not None and SESSION_FIELD in root:  # the folder is that of one session
         root, session = root.replace(SESSION_FIELD, safe_part(session)), None
@@ -80,7 +80,7 @@ def opened_stores(
     try:
         yield stores
     finally:
-        for store in stores.values():
+        for store in stores.opened.values():
             try:
                 store.close()
             except errors.StoreError as error:
@@ -97,28 +97,29 @@ def shown_progress(label: str) -> Iterator[Callable[[int, int], object]]:
         yield lambda done, of: bars.update(task, completed=done, total=of)
 
 
-def entry_report(entry: IndexEntry, store: ContextFileSystem, session: str) -> dict[str, Any]:
+def entry_report(entry: IndexEntry, stores: Stores, session: str) -> dict[str, Any]:
     """Return what is known of a content, for `--json`; its block is left out."""
     known = {k: v for k, v in entry.as_json().items() if k not in {"block", "text_at", "text_as"}}
-    return {**known, "path": f"{store.root}/{entry.path}", "session": session}
+    return {**known, "path": f"{stores.root}/{entry.path}", "session": session}
 
 
-def entry_rows(stores: dict[str, ContextFileSystem]) -> Iterable[tuple[str, IndexEntry, str]]:
+def entry_rows(stores: Stores) -> Iterable[tuple[str, IndexEntry, str]]:
     """Yield session, content and what became of its item, oldest first within a session."""
-    for session, store in stores.items():
-        entries = store.list()
-        states = states_of(store.records(), [str(store.root)])
+    root = str(stores.root)
+    for session, entries, records in stores.contents():
+        states = states_of(records, [root])
         for entry in entries:
-            yield session, _with_tokens(entry, store), states.get((entry.item_id, entry.path)) or ""
+            state = states.get((entry.item_id, entry.path))
+            yield session, _with_tokens(entry, stores, session), state or ""
 
 
-def _with_tokens(entry: IndexEntry, store: ContextFileSystem) -> IndexEntry:
+def _with_tokens(entry: IndexEntry, stores: Stores, session: str) -> IndexEntry:
     """Return a content with its tokens, counted here where what saved it, a hook, did not."""
     origin = entry.origin
-    if origin is None or origin.tokens is not None or is_url(str(store.root)):
+    if origin is None or origin.tokens is not None or is_url(str(stores.root)):
         return entry
     try:
-        text = store.read(entry.path)
+        text = stores[session].read(entry.path)
     except errors.StoreError:
         return entry
     return replace(entry, origin=replace(origin, tokens=counter_for(DEFAULT_TOKENIZER).count(text)))
@@ -229,14 +230,13 @@ def ls(
     out = output.console()
     if as_json:
         found = [
-            {**entry_report(e, stores[name], name), "state": state or None}
-            for name, e, state in rows
+            {**entry_report(e, stores, name), "state": state or None} for name, e, state in rows
         ]
         output.print_json(found)
         return
     if rows:
         print_by_session(out, [(n, entry_row(e, state)) for n, e, state in rows], _ENTRIES)
-    out.print(f"{errors.counted(len(rows), 'content')} in {next(iter(stores.values())).root}")
+    out.print(f"{errors.counted(len(rows), 'content')} in {stores.root}")
 
 
 def cat(
@@ -257,7 +257,7 @@ def cat(
         name, store = _holder(stores, key)
         text, entry = store.read(key, lines=wanted), store.find(key)
     if as_json:
-        known = entry_report(entry, store, name) if entry else {"path": key}
+        known = entry_report(entry, stores, name) if entry else {"path": key}
         output.print_json({**known, "text": text})
         return
     if sys.stdout.isatty():
@@ -292,7 +292,7 @@ def search(
         out, report, number = output.console(), list[dict[str, Any]](), 0
         for name, match in islice(found, limit):
             number += 1
-            path = f"{stores[name].root}/{match.entry.path}"
+            path = f"{stores.root}/{match.entry.path}"
             if as_json:
                 known = {"path": path, "item_id": match.entry.item_id, "line": match.line}
                 report.append({**known, "text": match.text, "session": name})
@@ -351,7 +351,7 @@ def verify(root: Root, session: Session = None, as_json: output.Json = False) ->
             with shown_progress("reading") as progress:
                 done = store.verify(progress=progress)
             checked += done.checked
-            harmed += [(entry_report(h.entry, store, name), h.kind, h.reason) for h in done.harmed]
+            harmed += [(entry_report(h.entry, stores, name), h.kind, h.reason) for h in done.harmed]
     out = output.console()
     if as_json:
         report = [{**known, "harm": kind, "reason": reason} for known, kind, reason in harmed]
@@ -365,15 +365,14 @@ def verify(root: Root, session: Session = None, as_json: output.Json = False) ->
         raise typer.Exit(1)
 
 
-def _holder(stores: dict[str, ContextFileSystem], key: str) -> tuple[str, ContextFileSystem]:
+def _holder(stores: Stores, key: str) -> tuple[str, ContextFileSystem]:
     """Return the session whose index knows the key; the first, where none does.
 
     Raises `AmbiguousSessionError` when the key means another content in each of several sessions.
     """
     found = {name: entry for name, store in stores.items() if (entry := store.find(key))}
     if len({entry.path for entry in found.values()}) > 1:
-        root = next(iter(stores.values())).root
-        raise errors.AmbiguousSessionError(key, sorted(found), path=str(root))
+        raise errors.AmbiguousSessionError(key, sorted(found), path=str(stores.root))
     name = next(iter(found), next(iter(stores)))
     return name, stores[name]
 
@@ -400,7 +399,7 @@ def restore_archive(
         name, entry = _chosen(stores, archive, root)
         text = messages_text(stores[name].read(entry.path))
     if as_json:
-        known = entry_report(entry, stores[name], name)
+        known = entry_report(entry, stores, name)
         text = output.json_text({**known, "messages": json.loads(text)}) + "\n"
     if path is None:
         output.write_json(text)
@@ -408,9 +407,7 @@ def restore_archive(
         path.write_bytes(text.encode("utf-8", "surrogatepass"))
 
 
-def _chosen(
-    stores: dict[str, ContextFileSystem], archive: str | None, root: str
-) -> tuple[str, IndexEntry]:
+def _chosen(stores: Stores, archive: str | None, root: str) -> tuple[str, IndexEntry]:
     """Return an archive and its session: the newest, or the newest of this id or path.
 
     Raises `UnknownArchiveError` when there is none, and `AmbiguousSessionError` when more than one
@@ -418,8 +415,8 @@ def _chosen(
     """
     found = [
         (name, entry)
-        for name, store in stores.items()
-        for entry in store.list()
+        for name, entries, _ in stores.contents()
+        for entry in entries
         if entry.is_of(ITEM_TYPE, None)
     ]
     found.sort(key=lambda one: one[1].saved_at)

@@ -49,7 +49,6 @@ Watcher: TypeAlias = Callable[[int, Decision], None]
 # What identifies an item that arrives: its kind, its tool-use id and the hash of its text.
 Arrived: TypeAlias = tuple[str, str | None, str]
 
-_NO_REASON = Reason("decided")
 # What separates the words of a command; a quoted path may contain these.
 _BETWEEN_WORDS = re.compile(r"""[\s"'`,;=()<>|&]+""")
 _QUOTES = re.compile("[\"'`]")
@@ -495,16 +494,9 @@ class Conversation:
     def _remembered(self, position: int, entry: LedgerEntry) -> Decision:
         item, path = self.reading.items[position], entry.relative_path
         file = None if path is None else File(path, f"{self.facts.root}/{path}")
-        return decided(
-            Decision(
-                position,
-                item,
-                entry.action,
-                _NO_REASON,
-                step=entry.step,
-                placeholder=entry.placeholder,
-                file=file,
-            )
+        reason, left = Reason("decided", {"step": entry.step}), entry.placeholder
+        return Decision(
+            position, item, entry.action, reason, entry.step, placeholder=left, file=file
         )
 
     def _set_fate(self, position: int, fate: Decision) -> None:

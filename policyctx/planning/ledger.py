@@ -138,14 +138,10 @@ class LedgerEntry(NamedTuple):
 
     def record(self) -> dict[str, Any]:
         """Return the entry as plain values for JSON."""
-        kind, tool_use_id, sha256, occurrence = self.key
         optional = {name: getattr(self, name) for name in _OPTIONAL}
         return {
             "record": "decision",
-            "kind": kind,
-            "tool_use_id": tool_use_id,
-            "sha256": sha256,
-            "occurrence": occurrence,
+            **self.key._asdict(),
             "chars": self.chars,
             "item_id": self.item_id,
             "item_type": self.item_type,
@@ -429,6 +425,10 @@ class Ledger:
     def may_know(self, item: Item) -> bool:
         """Return whether there may be an entry for the item; False is certain, and cheap."""
         return (item.kind, item.tool_use_id, len(item.text)) in self._lengths
+
+    def may_have_left(self, item: Item) -> bool:
+        """Return whether there may be an entry for the item or for what it stands for."""
+        return self.may_know(item) or bool(self.rendered(item))
 
 
 def _forms(item: Item, blocks: Blocks) -> Iterator[Item]:

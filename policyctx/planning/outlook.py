@@ -93,10 +93,7 @@ class Outlook:
         if not self.taken:
             return total
         if unit not in self._lost:
-            outermost = [d for d in self.taken.values() if not self._is_inside_of_taken(d)]
-            self._lost[unit] = sum(
-                self.conversation.size(d.position, unit) - self._left(d, unit) for d in outermost
-            )
+            self._lost[unit] = self._lost_behind(-1, unit)
         return total - self._lost[unit]
 
     @property
@@ -107,14 +104,17 @@ class Outlook:
 
     def tokens_behind(self, message: int) -> int:
         """Return the tokens of all messages behind this one."""
-        outermost = (d for d in self.taken.values() if not self._is_inside_of_taken(d))
-        lost = sum(
-            self.conversation.size(d.position, "tokens") - self._left(d, "tokens")
-            for d in outermost
-            if d.item.message > message
-        )
         tally = self.conversation.tally("tokens")
+        lost = self._lost_behind(message, "tokens")
         return tally.total - tally.before(message + 1) - lost
+
+    def _lost_behind(self, message: int, unit: Unit) -> int:
+        """Return by how much the decisions made the messages behind this one smaller."""
+        return sum(
+            self.conversation.size(position, unit) - self._left(decision, unit)
+            for position, decision in self.taken.items()
+            if decision.item.message > message and decision.item.inside not in self.taken
+        )
 
     def tokens(self, *, corrected: bool = True) -> int:
         """Return the tokens of the list with what is sent beside it, corrected by usage or not."""
@@ -133,9 +133,6 @@ class Outlook:
     @cached_property
     def _paths(self) -> FreePaths:
         return FreePaths(beyond=self.conversation.paths)
-
-    def _is_inside_of_taken(self, decision: Decision) -> bool:
-        return decision.item.inside is not None and decision.item.inside in self.taken
 
     def _left(self, decision: Decision, unit: Unit) -> int:
         return 0 if decision.placeholder is None else self.facts.length(decision.placeholder, unit)

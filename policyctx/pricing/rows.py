@@ -94,10 +94,7 @@ _OPENAI_DOCS = "https://developers.openai.com/api/docs/guides/prompt-caching"
 # gateway sells its models at the same price.
 _PROVIDERS: dict[str, HostObject] = {
     "anthropic": {
-        "sources": [
-            "https://platform.claude.com/docs/en/about-claude/pricing",
-            _ANTHROPIC_DOCS,
-        ],
+        "sources": ["https://platform.claude.com/docs/en/about-claude/pricing", _ANTHROPIC_DOCS],
         "hosts": ["anthropic", "openrouter", "vertex_ai", "vertex", "bedrock", "azure_ai"],
     },
     "aws": {
@@ -115,14 +112,8 @@ _PROVIDERS: dict[str, HostObject] = {
         ],
         "hosts": ["google", "gemini", "vertex_ai", "openrouter", "models"],
     },
-    "x-ai": {
-        "sources": ["https://docs.x.ai/docs/models"],
-        "hosts": ["x-ai", "xai", "openrouter"],
-    },
-    "zai": {
-        "sources": ["https://docs.z.ai/guides/overview/pricing"],
-        "hosts": ["zai", "z-ai"],
-    },
+    "x-ai": {"sources": ["https://docs.x.ai/docs/models"], "hosts": ["x-ai", "xai", "openrouter"]},
+    "zai": {"sources": ["https://docs.z.ai/guides/overview/pricing"], "hosts": ["zai", "z-ai"]},
     "deepseek": {
         "sources": ["https://api-docs.deepseek.com/quick_start/pricing"],
         "hosts": ["deepseek"],
@@ -131,10 +122,7 @@ _PROVIDERS: dict[str, HostObject] = {
         "sources": ["https://platform.kimi.ai/docs/pricing/chat.md"],
         "hosts": ["moonshotai", "moonshot"],
     },
-    "mistral": {
-        "sources": ["https://mistral.ai/pricing/api"],
-        "hosts": ["mistral", "mistralai"],
-    },
+    "mistral": {"sources": ["https://mistral.ai/pricing/api"], "hosts": ["mistral", "mistralai"]},
     "openrouter": {
         "sources": ["https://openrouter.ai/models"],
         "hosts": ["openrouter", "meta-llama"],
@@ -165,19 +153,10 @@ _RULES: dict[str, tuple[tuple[str, str], ...]] = {
         (r"haiku", "claude-2048"),
         (r"", "claude-1024"),
     ),
-    "openai": (
-        (r"^gpt-(5\.[6-9]|[6-9])", "openai-breakpoints"),
-        (r"", "openai-prefix"),
-    ),
-    "google": (
-        (r"flash", "gemini-1024"),
-        (r"", "gemini-4096"),
-    ),
+    "openai": ((r"^gpt-(5\.[6-9]|[6-9])", "openai-breakpoints"), (r"", "openai-prefix")),
+    "google": ((r"flash", "gemini-1024"), (r"", "gemini-4096")),
     "deepseek": ((r"", "prefix-64"),),
-    "moonshotai": (
-        (r"kimi-k[3-9]", "prefix-billed"),
-        (r"", "prefix-128"),
-    ),
+    "moonshotai": ((r"kimi-k[3-9]", "prefix-billed"), (r"", "prefix-128")),
 }
 _OTHERS = ((r"", "prefix-128"),)
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from policyctx.definitions.items import Ttl
 from policyctx.planning.anchors import BreakpointPlace, anchors, breakpoints
 from policyctx.planning.facts import Facts
-from policyctx.pricing.dollars import Dollars
+from policyctx.pricing.dollars import Dollars, Summable
 from policyctx.pricing.rows import CacheRules
 from policyctx.replay import cache
 from policyctx.replay.recording import ClientLayout, Recording, SummedBill
@@ -233,7 +233,7 @@ _NO_CACHE = CacheRules("prefix", min_tokens=MOST_TOKENS, bills_writes=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class Cost(Summable):
     """Tokens by what a provider takes for them; sums of some calls."""
 
     cache_read: int = 0
@@ -273,16 +273,6 @@ class Cost:
             self.input - (tokens - written),
             self.output,
             self.cache_write_1h - hour,
-        )
-
-    def __add__(self, other: Cost) -> Cost:
-        return Cost(
-            self.cache_read + other.cache_read,
-            self.cache_write + other.cache_write,
-            self.input + other.input,
-            self.output + other.output,
-            self.cache_write_1h + other.cache_write_1h,
-            self.dollars + other.dollars,
         )
 
 

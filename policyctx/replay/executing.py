@@ -14,7 +14,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, cast
 
 from policyctx import __version__
 from policyctx.definitions.items import HostObject
@@ -161,7 +161,7 @@ class Processes:
         try:
             while queue or working:
                 self._begin(function, queue, working)
-                for connection in map(_connection, wait(working)):
+                for connection in cast("list[Connection]", wait(working)):
                     process, job = working.pop(connection)
                     try:
                         raw = connection.recv_bytes()
@@ -198,9 +198,7 @@ class Processes:
             _check_descriptors(_PIPES if self._processes else _FIRST_PIPES)
             process = _Process()
             self._processes.append(process)
-            job = queue.next_for(process)
-            job = present(job)
-            self._give(process, function, job, queue, working)
+            self._give(process, function, present(queue.next_for(process)), queue, working)
 
     def _give(
         self,
@@ -279,11 +277,6 @@ class _Queue(Generic[A]):
 def _home(job: Job[Any]) -> Hashable:
     """Return the key of a job's home; one without a home has its own."""
     return id(job) if job.home is None else (job.home,)
-
-
-def _connection(ready: object) -> Connection:
-    assert isinstance(ready, Connection)  # noqa: S101 - nothing else is waited for
-    return ready
 
 
 class _Process:

@@ -19,7 +19,7 @@ from policyctx.errors import MessagesError
 from policyctx.messages.reading import items_of
 from policyctx.planning.decisions import Decision
 from policyctx.planning.plan import Plan
-from policyctx.pricing.dollars import CallPrices
+from policyctx.pricing.dollars import CallPrices, Summable
 from policyctx.replay.audit import AuditedCompaction
 from policyctx.replay.cache import LAYOUTS, LayoutName
 from policyctx.replay.recording import SYSTEM_AND_NEWEST, Anew, ClientLayout, Recording, SummedBill
@@ -160,7 +160,7 @@ class SummaryCall(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class TypeTokens:
+class TypeTokens(Summable):
     """Items of one type, and what became of them; sizes in tokens."""
 
     items: int = 0
@@ -168,24 +168,13 @@ class TypeTokens:
     removed: int = 0
     freed: int = 0
 
-    def __add__(self, other: TypeTokens) -> TypeTokens:
-        return TypeTokens(
-            self.items + other.items,
-            self.tokens + other.tokens,
-            self.removed + other.removed,
-            self.freed + other.freed,
-        )
-
 
 @dataclass(frozen=True, slots=True)
-class StepUse:
+class StepUse(Summable):
     """How often a step fired: in how many calls, and on how many items in all."""
 
     calls: int = 0
     items: int = 0
-
-    def __add__(self, other: StepUse) -> StepUse:
-        return StepUse(self.calls + other.calls, self.items + other.items)
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,20 +316,15 @@ class SimulatedSession:
         return sum(call.seconds for call in self.calls)
 
     @property
-    def regretted_items(self) -> int:
-        """How many items were needed after they had been removed."""
-        return len({(one.removal.part, one.removal.position) for one in self.regrets})
-
-    @property
     def regretted_tokens(self) -> int:
-        """Tokens of what of these items must be read again."""
+        """Tokens of what must be read again of the items that were needed after they had left."""
         return sum(regret.tokens for regret in self.regrets)
 
     @property
-    def regretted_item_tokens(self) -> int:
-        """Tokens of these items as a whole."""
-        whole = {(r.removal.part, r.removal.position): r.removal.tokens for r in self.regrets}
-        return sum(whole.values())
+    def regretted_items(self) -> Mapping[tuple[int, int], int]:
+        """The tokens of each of these items as a whole, by its part and its position."""
+        gone = (regret.removal for regret in self.regrets)
+        return {(one.part, one.position): one.tokens for one in gone}
 
 
 _CHARS = 80

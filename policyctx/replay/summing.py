@@ -11,7 +11,7 @@ from operator import add
 from typing import Any, NamedTuple, TypeVar
 
 from policyctx.errors import present
-from policyctx.pricing.dollars import CallPrices, Dollars, dollars
+from policyctx.pricing.dollars import CallPrices, Dollars, Summable, dollars
 from policyctx.replay.accuracy import Check, Checks, checked, checks_of
 from policyctx.replay.cost import (
     BilledCall,
@@ -32,7 +32,7 @@ def margin(without: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Charge:
+class Charge(Summable):
     """One line of the net: what some calls take."""
 
     number: int = 0
@@ -44,17 +44,9 @@ class Charge:
     dollars: Dollars = field(default_factory=Dollars)
     """Of a session with prices."""
 
-    def __add__(self, other: Charge) -> Charge:
-        return Charge(
-            self.number + other.number,
-            self.tokens + other.tokens,
-            self.output + other.output,
-            self.dollars + other.dollars,
-        )
-
 
 @dataclass(frozen=True, slots=True)
-class Net:
+class Net(Summable):
     """The lines of the net of one session, or of several together."""
 
     without: Charge = Charge()
@@ -100,14 +92,6 @@ class Net:
     @property
     def _more(self) -> Charge:
         return self.summaries + self.re_reads
-
-    def __add__(self, other: Net) -> Net:
-        return Net(
-            self.without + other.without,
-            self.edited + other.edited,
-            self.summaries + other.summaries,
-            self.re_reads + other.re_reads,
-        )
 
 
 def net_of(session: SimulatedSession, billed: Sequence[BilledCall]) -> Net:
@@ -377,11 +361,11 @@ class Figures:
     """Items that left the context."""
     removed_tokens: int = _figure(lambda s: sum(s.removed.values()))
     """The tokens of these items."""
-    regretted: int = _figure(lambda s: s.session.regretted_items)
+    regretted: int = _figure(lambda s: len(s.session.regretted_items))
     """Items of these that were needed afterwards."""
     regretted_tokens: int = _figure(lambda s: s.session.regretted_tokens)
     """The tokens of what of these must be read again."""
-    regretted_item_tokens: int = _figure(lambda s: s.session.regretted_item_tokens)
+    regretted_item_tokens: int = _figure(lambda s: sum(s.session.regretted_items.values()))
     """The tokens of these as a whole."""
     seconds: float = _figure(lambda s: s.session.seconds, none=float)
     costs: Costs = _figure(  # noqa: RUF009 - makes a field

@@ -58,10 +58,8 @@ class SessionPart:
 
     def absence(self, position: int, call: int) -> Absence | None:
         """Return how the item was absent at a call, None where it was there."""
-        for absence in self.absences.get(position, ()):
-            if absence.since <= call < absence.until:
-                return absence
-        return None
+        number = self.absence_number(position, call)
+        return None if number is None else self.absences[position][number]
 
     def absence_number(self, position: int, call: int) -> int | None:
         """Return which absence of the item, from 0 on, a call is in; None where it was there."""

@@ -86,6 +86,19 @@ def read_snapshot(backend: Backend, path: str) -> IndexSnapshot | None:
     return IndexSnapshot(index, fold, len(raw))
 
 
+def whole_index(backend: Backend, folder: str) -> Index | None:
+    """Return what the snapshot of the session in a folder holds, if that is its whole journal."""
+    try:
+        found = read_snapshot(backend, f"{folder}/{INDEX}")
+        with closing(open_journal(backend, folder, writing=False)) as log:
+            content = log.read()
+    except OSError:  # the session's store says why
+        return None
+    if found is None or found.fold.bytes != len(content):
+        return None
+    return found.index if found.fold.checksum == zlib.crc32(content) else None
+
+
 def is_snapshot(backend: Backend, path: str) -> bool:
     """Whether a file begins as a snapshot does."""
     return bool(_first_of(backend, path))

@@ -1,13 +1,13 @@
 """Settings of a policy and their knobs: the values that a study may try, and the coarse grid."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import PurePath
 from typing import Any, TypeAlias, get_args
 
 from policyctx.definitions.actions import STEP_ACTIONS
-from policyctx.definitions.items import PlainValue
 from policyctx.policy.loading import resolved
 from policyctx.policy.models import VERSIONS
 from policyctx.policy.nodes import type_at
@@ -182,7 +182,7 @@ class _Change:
     def step(self, step: Yaml) -> Yaml:
         """Return a step of the overlay, at first as the incumbent has it."""
         steps: dict[str, Yaml] = self.overlay.setdefault("steps", {})
-        return steps.setdefault(step["name"], _copied(step))
+        return steps.setdefault(step["name"], deepcopy(step))
 
     def offloading(self) -> Iterator[Yaml]:
         """Yield the steps of the overlay that offload or clear before a call; one is added.
@@ -194,12 +194,6 @@ class _Change:
             mine = self.step(step)
             if "remove" not in mine:
                 yield mine
-
-
-def _copied(value: PlainValue) -> PlainValue:
-    if isinstance(value, dict):
-        return {key: _copied(part) for key, part in value.items()}
-    return [_copied(part) for part in value] if isinstance(value, list) else value
 
 
 def _offloads(step: Yaml) -> bool:

@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from policyctx.compaction.assembly import SummaryUsage
-from policyctx.pricing.dollars import CallPrices, dollars
+from policyctx.pricing.dollars import CallPrices, Summable, dollars
 from policyctx.pricing.rows import row_of
 from policyctx.tokens.usage import FIVE_MINUTES, Usage
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
+class Spent(Summable):
     """What calls were billed. Dollars are those of prompts alone; no policy changes the output."""
 
     calls: int = 0
@@ -36,18 +36,6 @@ class Spent:
     def net(self) -> float:
         """The bill and the summaries less the estimate without a policy: below 0 if it saves."""
         return self.billed + self.summaries - self.without
-
-    def __add__(self, other: Spent) -> Spent:
-        return Spent(
-            self.calls + other.calls,
-            self.usage + other.usage,
-            self.spared + other.spared,
-            self.priced + other.priced,
-            self.tiered + other.tiered,
-            self.billed + other.billed,
-            self.without + other.without,
-            self.summaries + other.summaries,
-        )
 
 
 @dataclass(slots=True)

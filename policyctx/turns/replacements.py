@@ -219,16 +219,28 @@ class Replacements:
             reading, identities = identified(messages, ledger, policy, gone, self.shapes)
         except MessagesError:  # raised again, with its place in the whole list, when it is read
             return replaced
-        known = [identities.trace(reading.items_of(i)) for i in range(len(messages))]
+
+        def traces(read: Reading, keys: Identities) -> list[Trace]:
+            return [keys.trace(read.items_of(i)) for i in range(read.message_count)]
+
+        known = traces(reading, identities)
 
         def traces_of(one: Replaced) -> list[Trace]:
-            pairs = [*zip(indices(one.sources), one.messages, strict=True)]
+            places = indices(one.sources)
+            pairs = [*zip(places, one.messages, strict=True)]
             # Those that a compaction wrote, and what a late result has left.
             new = [m for source, m in pairs if source is None or m is not messages[source]]
             read, keys = identified(new, ledger, policy, shapes=self.shapes)
-            traces = (keys.trace(read.items_of(i)) for i in range(len(new)))
+            if any(map(ledger.may_have_left, read.items)):
+                # The list may have equal items, or a compaction replaced them.
+                there = {key for i in places if i is not None for key, _ in known[i]}
+                away = {key for trace in known for key, drop in trace if drop is not None}
+                away = away.union(*(self.made[i].gone for i in self._used))
+                found = identified(one.messages, ledger, policy, gone | away - there, self.shapes)
+                return traces(*found)
+            new_traces = iter(traces(read, keys))
             return [
-                known[source] if source is not None and m is messages[source] else next(traces)
+                known[source] if source is not None and m is messages[source] else next(new_traces)
                 for source, m in pairs
             ]
 

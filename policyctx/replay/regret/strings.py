@@ -123,22 +123,21 @@ def plain(text: str, *, keys: bool = True) -> str:
 
 def stands_in(wanted: str, text: str) -> bool:
     """Does a text hold a string, and not merely as a part of longer words."""
-    return bool(starts_of(wanted, text, most=1))
+    return start_of(wanted, text) >= 0
 
 
-def starts_of(wanted: str, text: str, *, most: int) -> list[int]:
-    """Return where a text holds a string, at most so many places; see `stands_in`."""
-    found: list[int] = []
+def start_of(wanted: str, text: str) -> int:
+    """Return where a text first holds a string, -1 if it does not; see `stands_in`."""
     start = text.find(wanted)
-    while start >= 0 and len(found) < most:
+    while start >= 0:
         end = start + len(wanted)
         if not (
             (start > 0 and _is_wordy(text[start - 1]) and _is_wordy(text[start]))
             or (end < len(text) and _is_wordy(text[end - 1]) and _is_wordy(text[end]))
         ):
-            found.append(start)
+            break
         start = text.find(wanted, start + 1)
-    return found
+    return start
 
 
 def _is_wordy(sign: str) -> bool:

@@ -78,11 +78,14 @@ def decisions(session: SimulatedSession) -> list[Values]:
     needed: dict[tuple[int, int], list[Need]] = defaultdict(list)
     for regret in session.regrets:
         needed[regret.removal.part, regret.removal.position] += regret.needs
-    gone = [
-        _removal(removal, needed.get((removal.part, removal.position), ()))
-        for removal in session.removals
-    ]
-    return gone + [_stay(item, item.kept) for item in session.items if item.kept is not None]
+    rows = []
+    for one in session.removals:
+        needs = (need for need in needed[one.part, one.position] if need.call >= one.call)
+        shown = {"action": one.action, "freed": one.freed, "path": one.path}
+        rows.append({**_decided(one, one), **shown, "needs": [need.values() for need in needs]})
+    stays = {"action": Action.KEEP, "freed": 0, "path": None, "needs": []}
+    kept = ((one, one.kept) for one in session.items if one.kept is not None)
+    return rows + [{**_decided(item, why), **stays} for item, why in kept]
 
 
 def said(session: SimulatedSession) -> list[Values]:
@@ -125,46 +128,19 @@ def _call(billed: BilledCall) -> Values:
     }
 
 
-def _removal(removal: Removal, needs: Sequence[Need]) -> Values:
+def _decided(item: Removal | SeenItem, why: Removal | KeptItem) -> Values:
     return {
-        **_subject(removal),
-        **_reason(removal),
-        "action": removal.action,
-        "freed": removal.freed,
-        "path": removal.path,
-        "needs": [need.values() for need in needs if need.call >= removal.call],
-    }
-
-
-def _stay(item: SeenItem, kept: KeptItem) -> Values:
-    return {
-        **_subject(item),
-        **_reason(kept),
-        "action": Action.KEEP,
-        "freed": 0,
-        "path": None,
-        "needs": [],
-    }
-
-
-def _subject(of: Removal | SeenItem) -> Values:
-    return {
-        "part": of.part,
-        "position": of.position,
-        "item_id": of.item_id,
-        "item_type": of.item_type,
-        "what": of.tool or of.item_type,
-        "tokens": of.tokens,
-    }
-
-
-def _reason(of: Removal | KeptItem) -> Values:
-    return {
-        "call": of.call,
-        "step": of.step,
-        "reason": f"{of.code}: {of.reason}",
-        "rule": of.rule,
-        "place": of.place,
+        "part": item.part,
+        "position": item.position,
+        "item_id": item.item_id,
+        "item_type": item.item_type,
+        "what": item.tool or item.item_type,
+        "tokens": item.tokens,
+        "call": why.call,
+        "step": why.step,
+        "reason": f"{why.code}: {why.reason}",
+        "rule": why.rule,
+        "place": why.place,
     }
 
 
@@ -329,10 +305,7 @@ def check_writable(path: Path) -> None:
 
 
 def write_report(
-    path: Path,
-    policy: str,
-    sessions: Sequence[SimulatedSession],
-    missing: Sequence[str] = (),
+    path: Path, policy: str, sessions: Sequence[SimulatedSession], missing: Sequence[str] = ()
 ) -> int:
     """Write the page of sessions that were replayed under a policy; return its size in bytes.
 
