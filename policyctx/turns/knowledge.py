@@ -246,6 +246,7 @@ class Knowledge:
         *,
         is_guess: bool = False,
         facts: Facts | None = None,
+        arrives: bool = False,
     ) -> KnownList:
         """Return a list of which nothing was read yet."""
         return KnownList(
@@ -259,6 +260,7 @@ class Knowledge:
                 shapes=self.shapes,
             ),
             is_guess=is_guess,
+            arrives=arrives,
         )
 
 
