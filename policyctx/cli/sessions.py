@@ -256,7 +256,6 @@ def _project(project: str) -> str:
 
 
 def _day(at: float | None) -> str:
-    """Return a date here, as `--since` takes it."""
     return output.moment(at, "%Y-%m-%d")
 
 
