@@ -4,8 +4,6 @@ A plan is carried out in this order: edit the list, save the contents that leave
 ledger on. A placeholder is handed out only after the file that it names is saved.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
@@ -44,6 +42,10 @@ from policyctx.turns.reporting import Notices, Reporting, log_blindness, note
 from policyctx.turns.request import Request
 from policyctx.turns.result import Result
 from policyctx.turns.sources import joined, through
+
+# Summarizers that need no package and no settings, and that ask nobody.
+_NEVER_REFUSED = (EXTRACTIVE, NONE)
+_ASKING_NOBODY = (ExtractiveSummarizer, NoSummarizer)
 
 
 class Calls:
@@ -465,11 +467,6 @@ class Calls:
             memory.attempt = Attempt(step, digest, made, added, refused)
             if self._knowledge.keeps_state:
                 yield from note(memory.attempt.record())
-
-
-# Summarizers that need no package and no settings, and that ask nobody.
-_NEVER_REFUSED = (EXTRACTIVE, NONE)
-_ASKING_NOBODY = (ExtractiveSummarizer, NoSummarizer)
 
 
 def _summarizers(policy: OffloadPolicy) -> Mapping[str, Summarizer]:
