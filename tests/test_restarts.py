@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Callable, Generator
 from contextlib import suppress
@@ -411,6 +412,32 @@ def test_a_compaction_of_a_late_result_of_a_dropped_call_applies_again_after_a_r
         compactions += live.apply(list(full)).compacted
         left_of(live, full, shape)
     assert compactions
+
+
+@in_all_shapes
+@pytest.mark.parametrize("equal", ["result", "text of a late result", "summary"])
+def test_a_compaction_of_what_is_equal_to_dropped_items_applies_again_after_a_restart(
+    equal: str, shape: str, tmp_path: Path
+) -> None:
+    """They were dropped, or replaced after that; a message that a turn edited has the others."""
+    taken = "tool_result" if equal == "result" else "user_message, compaction_summary"
+    compiled = policy(
+        "items: {tool_result: {offload: true}, compaction_summary: {offload: true}}\n"
+        "min_chars: 0\nstore: {sync: never}\nsteps:\n"
+        f"  - {{name: old, do: drop, select: {{types: [{taken}], keep_recent: 1}}}}\n"
+        + TRIM.replace("since_last: {messages: {over: 2}}", "messages: {over: 7}")
+    )
+    live, full, compactions = opened(compiled, tmp_path, shape), list[Any](), 0
+    for i in range(8):
+        asked, found = ROUNDS[shape](0 if equal == "result" else i)[-2:]
+        late = [late_result(shape, 9)]
+        if equal == "result" and shape not in {"chat", "responses"}:
+            found, late = both(found, *late), []
+        for more in (ROUNDS[shape](i)[0], asked, found, *late):
+            full.append(more)
+            compactions += live.apply(list(full)).compacted
+            left_before_decisions(live, full, shape)
+    assert compactions > 1
 
 
 @in_all_shapes
@@ -1137,6 +1164,24 @@ def test_dropped_words_that_are_said_again_behind_the_returned_list_are_new_afte
     left = live.apply([*own, words, *ROUNDS[shape](3)[1:]]).messages
     again = [*left, words, *ROUNDS[shape](4)[1:]]
     assert str(left_before_decisions(live, again, shape)).count("question 1") == 2
+
+
+@in_all_shapes
+def test_several_dropped_words_that_are_said_again_behind_a_copy_of_the_returned_list_are_new(
+    shape: str, tmp_path: Path
+) -> None:
+    """The caller has saved and read the list, so that its objects are others."""
+    compiled = policy(
+        "store: {sync: never}\nmin_chars: 0\nsteps:\n  - {name: old, do: drop, select:"
+        " {types: [user_message, assistant_message], keep_recent: {messages: 2}}}\n"
+    )
+    live = opened(compiled, tmp_path, shape)
+    own = [one for i in range(3) for one in (ROUNDS[shape](i)[0], reply(shape, f"so {i}"))]
+    left = live.apply([*own, ROUNDS[shape](3)[0]]).messages
+    again = [reply(shape, "so 0"), ROUNDS[shape](1)[0]]
+    result = live.apply([*copy.deepcopy(left), *again])
+    assert list(result.messages)[-2:] == again
+    assert left_of(live, [*result.messages], shape) == list(result.messages)
 
 
 @in_all_shapes

@@ -14,6 +14,7 @@ import typer
 from rich.console import Console
 
 from policyctx.cli import output
+from policyctx.cli.output import option
 from policyctx.cli.progress import Progressed, gathered, interruptible, tell
 from policyctx.cli.replay import Agents, Jobs, Recordings, Since, recording_files
 from policyctx.cli.replay_output import outcome_report
@@ -54,18 +55,15 @@ def audit(
     since: Since = None,
     by: Annotated[
         str,
-        typer.Option(
-            metavar="extractive|FILE",
-            help="Compare another summary in place of the recorded ones: the extractive summary of"
+        option(
+            "Compare another summary in place of the recorded ones: the extractive summary of"
             " the same messages, or the text of a file.",
+            metavar="extractive|FILE",
             parser=_summary,
         ),
     ] = "",
     every: Annotated[
-        bool,
-        typer.Option(
-            "--all", help=f"Quote all that is missing, not only {_FEW} for each compaction."
-        ),
+        bool, option(f"Quote all that is missing, not only {_FEW} for each compaction.", "--all")
     ] = False,
     jobs: Jobs = 2,
     in_part: output.Partial = False,
@@ -206,9 +204,7 @@ def _totals(sessions: Iterable[AuditedSession]) -> Iterator[str]:
         yield f"nothing to compare in {counted(without, 'session')}: no call after a compaction"
 
 
-def _by_client(
-    sessions: Iterable[AuditedSession],
-) -> Iterator[tuple[str, list[AuditedSession]]]:
+def _by_client(sessions: Iterable[AuditedSession]) -> Iterator[tuple[str, list[AuditedSession]]]:
     ordered = sorted(sessions, key=lambda one: one.format)
     for format_, of in groupby(ordered, key=lambda one: one.format):
         yield format_, list(of)

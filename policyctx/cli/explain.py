@@ -19,6 +19,7 @@ from rich.console import Console
 
 from policyctx.cli import output, plans
 from policyctx.cli.conversation import RecordedChoice, read_messages
+from policyctx.cli.output import option
 from policyctx.compaction.assembly import History
 from policyctx.compaction.points import HistoryPoint, carried, points_of
 from policyctx.compaction.summarizers import ExtractiveSummarizer
@@ -59,7 +60,7 @@ def plan(
     call: output.Call = None,
     partial: output.Partial = False,
     details: Annotated[
-        bool, typer.Option("--details", help="Show items that closed gates leave alone, too.")
+        bool, option("Show items that closed gates leave alone, too.", "--details")
     ] = False,
     as_json: output.Json = False,
 ) -> None:
@@ -125,8 +126,7 @@ def apply(
     policy: output.Policy,
     messages: output.Messages,
     path: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="File for the new messages, in place of stdout."),
+        Path | None, option("File for the new messages, in place of stdout.", "--output", "-o")
     ] = None,
     root: output.Root = None,
     session_id: output.SessionId = None,
@@ -249,28 +249,25 @@ def _reported(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        sentence = f"{path} cannot be written: {error.strerror}"
-        raise StoreError(sentence, path=str(path)) from error
+        raise StoreError(f"{path} cannot be written: {error.strerror}", path=str(path)) from error
 
 
 def explain(
     policy: output.Policy,
     messages: output.Messages,
     item: Annotated[
-        str | None, typer.Option(help="Only this item: its number in the table, or its id.")
+        str | None, option("Only this item: its number in the table, or its id.")
     ] = None,
     why_not: Annotated[
-        bool,
-        typer.Option("--why-not", help="Only what stays in the context: why is this still here?"),
+        bool, option("Only what stays in the context: why is this still here?", "--why-not")
     ] = False,
     largest: Annotated[
-        int, typer.Option(help="How many items to show, the largest first; 0 is all.", min=0)
+        int, option("How many items to show, the largest first; 0 is all.", min=0)
     ] = _LARGEST,
     ephemeral: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="TOOL=N",
-            help="Let N results of a tool stay, as @tool(ephemeral=N) does in code.",
+        option(
+            "Let N results of a tool stay, as @tool(ephemeral=N) does in code.", metavar="TOOL=N"
         ),
     ] = None,
     root: output.Root = None,

@@ -13,6 +13,7 @@ import typer
 from rich.console import Console
 
 from policyctx.cli import output, progress
+from policyctx.cli.output import option
 from policyctx.cli.replay import Agents, Jobs, Recordings, Since, recording_files
 from policyctx.cli.replay_output import outcome_report, session_table, unknown
 from policyctx.errors import counted, visible
@@ -41,12 +42,12 @@ def sessions(
     agent: Agents = None,
     since: Since = None,
     policy: Annotated[
-        str, typer.Option(metavar="POLICY", help="The policy that is replayed: a preset or a file.")
+        str, option("The policy that is replayed: a preset or a file.", metavar="POLICY")
     ] = _DEFAULT,
     every: Annotated[
-        bool, typer.Option("--all", help=f"Replay all sessions, not only the newest {_NEWEST}.")
+        bool, option(f"Replay all sessions, not only the newest {_NEWEST}.", "--all")
     ] = False,
-    no_replay: Annotated[bool, typer.Option("--no-replay", help="Show the table alone.")] = False,
+    no_replay: Annotated[bool, option("Show the table alone.", "--no-replay")] = False,
     jobs: Jobs = 2,
     in_part: output.Partial = False,
     as_json: output.Json = False,

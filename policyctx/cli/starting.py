@@ -19,6 +19,7 @@ from typing import Annotated, Any, TypeAlias, get_args
 import typer
 
 from policyctx.cli import output
+from policyctx.cli.output import argument, option
 from policyctx.cli.progress import Progressed, gathered, interruptible, replay_policy, tell
 from policyctx.cli.replay import Agents, Jobs, Since, recording_files
 from policyctx.cli.replay_output import outcome_report
@@ -110,25 +111,23 @@ _TOOLS = {
 @interruptible()
 def init(
     preset: Annotated[
-        str, typer.Argument(metavar="PRESET", help="The preset that the policy builds on.")
+        str, argument("PRESET", "The preset that the policy builds on.")
     ] = "coding-agent",
-    name: Annotated[
-        str, typer.Option(help="What the policy is called; its file is NAME.yaml.")
-    ] = "policy",
+    name: Annotated[str, option("What the policy is called; its file is NAME.yaml.")] = "policy",
     directory: output.Directory = Path(),
     sessions: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
+            "Write the policy for the tools of these recorded sessions; files, folders or"
+            " URLs; repeatable.",
             "--from",
             metavar="SESSIONS",
-            help="Write the policy for the tools of these recorded sessions; files, folders or"
-            " URLs; repeatable.",
         ),
     ] = None,
     agent: Agents = None,
     since: Since = None,
     jobs: Jobs = 1,
-    force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
+    force: Annotated[bool, option("Replace files that exist.", "--force")] = False,
     as_json: output.Json = False,
 ) -> None:
     """Write a policy to start from, and a policyctx.yaml that runs every agent under it.
@@ -157,8 +156,7 @@ def init(
         raise StoreError(f"{what} already; --force replaces what exists", path=str(taken[0]))
     fitted = None
     if is_fitted:
-        found = recording_files(sessions, agent, since, partial=False)
-        fitted = _fitted(name, preset, found, jobs)
+        fitted = _fitted(name, preset, recording_files(sessions, agent, since, partial=False), jobs)
         files = {policy: fitted.text, feature: fitted.feature}
     else:
         tree = extended(sources.policy_source(preset), {}).root

@@ -49,10 +49,7 @@ class GoogleShape(GeminiShape):
         return found
 
     def replaced(self, message: Message, texts: Mapping[Path, str | None]) -> HostObject:
-        """Return a copy of the content with these parts replaced or removed.
-
-        The media of a replaced response leave with it.
-        """
+        """Return a copy with these parts replaced or removed; a response's media leave with it."""
         new = super().replaced(_values(message), texts)
         return None if new is None else type(message).model_validate(new)
 

@@ -32,6 +32,12 @@ if TYPE_CHECKING:
 # What the parameters of `read_offloaded` mean.
 READING = {"path": PATH, "offset": OFFSET, "limit": LIMIT, "char": CHAR}
 _NOTHING_YET = Answer("nothing is offloaded yet", is_error=True)
+SHOWN_PATH = "The path that the placeholder shows, as it is."
+BESIDE = (
+    "The path that any placeholder of this conversation shows; its other texts are searched too."
+)
+# The key of a request's texts among what is known of the request.
+_TEXTS = "policyctx.texts"
 
 
 class FixedStore:
@@ -128,14 +134,6 @@ def shown(answer: Answer) -> str:
 
         raise ToolError(answer.text)
     return answer.text
-
-
-SHOWN_PATH = "The path that the placeholder shows, as it is."
-BESIDE = (
-    "The path that any placeholder of this conversation shows; its other texts are searched too."
-)
-# The key of a request's texts among what is known of the request.
-_TEXTS = "policyctx.texts"
 
 
 class ClientTexts(Protocol):

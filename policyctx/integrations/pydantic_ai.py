@@ -62,15 +62,10 @@ _TEXTS |= {"text": "assistant_message", "thinking": "thinking"}
 # Parts that the agent or the provider reads as state, and that no summary can tell.
 _STATE = frozenset(
     {
-        "system-prompt",
-        "compaction",
-        "instruction-baseline",
-        "instruction-delta",
-        "capability-load-delta",
-        "model-settings-delta",
-        "tool-availability-delta",
+        "system-prompt", "compaction", "instruction-baseline", "instruction-delta",
+        "capability-load-delta", "model-settings-delta", "tool-availability-delta",
     }
-)
+)  # fmt: skip
 _URLS = {f"{kind}-url": kind for kind in ("image", "document", "audio", "video")}
 # What differs between messages that mean the same to the provider, and what may be any object.
 _PART_FIELDS = {"timestamp": True, "metadata": True}

@@ -33,10 +33,10 @@ _KEPT = frozenset(
 _THOUGHT = frozenset({"thinking", "redacted_thinking", "reasoning"})
 _INPUTS = frozenset({"input", "args", "arguments"})
 _TEXTS = frozenset({"system_prompt", "user_message", "assistant_message", "tool_result"})
-
-
 BEGINNING = "[The beginning of the conversation is missing.]"
 INTERRUPTED = "[The last call was interrupted before it had a result.]"
+# A message, and its place in the list that was given; None for a new one.
+_Placed = tuple[int | None, Message]
 
 
 class Fault(NamedTuple):
@@ -44,10 +44,6 @@ class Fault(NamedTuple):
 
     problem: str
     repair: str
-
-
-# A message, and its place in the list that was given; None for a new one.
-_Placed = tuple[int | None, Message]
 
 
 @dataclass(frozen=True, slots=True)

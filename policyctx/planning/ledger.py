@@ -426,6 +426,10 @@ class Ledger:
         """Return whether there may be an entry for the item; False is certain, and cheap."""
         return (item.kind, item.tool_use_id, len(item.text)) in self._lengths
 
+    def may_have_left(self, item: Item) -> bool:
+        """Return whether there may be an entry for the item or for what it stands for."""
+        return self.may_know(item) or bool(self.rendered(item))
+
 
 def _forms(item: Item, blocks: Blocks) -> Iterator[Item]:
     yield item

@@ -8,8 +8,10 @@ message stays, and so do messages without which the order of the roles would be 
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from policyctx.definitions.items import Item, Message
+from policyctx.errors import MessagesError
 from policyctx.messages.reading import Reading, items_of
 from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
 from policyctx.messages.shapes.shape import SYSTEM_ROLES, call_key, call_keys
@@ -17,6 +19,7 @@ from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.decisions import Decision, Reason
 from policyctx.planning.identities import Identities
 from policyctx.planning.ledger import ItemKey, Ledger, Mark
+from policyctx.planning.placeholders import content_hash
 
 _NEWEST = "no newer message of the user is in this list"
 _NO_CALL = "its result would have no call"
@@ -252,6 +255,35 @@ class Marks:
         return is_outermost and position not in gone and self._is_there(position)
 
 
+class Form(NamedTuple):
+    """The list of the turn before, as it was given or returned, with which another list begins."""
+
+    follows: Sequence[Message]
+    """What the other list has behind it."""
+    gone: frozenset[ItemKey]
+    """The dropped items that it lacks."""
+    is_guess: bool
+    """Whether some of these were inferred."""
+    ended: Collection[ItemKey] = ()
+    """The dropped items behind all that it has. The list as it was given goes on with them."""
+
+    def lacks(self, ledger: Ledger, shapes: Shapes) -> tuple[frozenset[ItemKey], bool] | None:
+        """Return the dropped items that the other list lacks, and if that is a guess.
+
+        None if what follows shows that it is another list.
+        """
+        try:
+            items = [*map(ledger.as_decided, items_of(self.follows, shapes))]
+        except MessagesError:  # raised again, with its place in the whole list, when it is read
+            return None
+        ended = {key[:3] for key in self.ended}
+        first = (i for i in items if ended and i.message == 0)
+        is_wrong = (self.is_guess and any(map(ledger.may_have_left, items))) or any(
+            (i.kind, i.tool_use_id, content_hash(i.identity)) in ended for i in first
+        )
+        return None if is_wrong else (self.gone, self.is_guess)
+
+
 def taken_out(
     messages: Sequence[Message],
     ledger: Ledger,
@@ -274,7 +306,7 @@ def taken_out(
     as_json = policy.store.blocks == "json"
     items = [ledger.as_decided(item, as_json=as_json) for item in items_of(messages, shapes)]
     identities = Identities(items, ledger)
-    known = (i for i, item in enumerate(items) if ledger.may_know(item) or ledger.rendered(item))
+    known = (i for i, item in enumerate(items) if ledger.may_have_left(item))
     present = Counter(key[:3] for key in summarised)
     present.update(identities.key(i)[:3] for i in known)
     missing = {e.key for e in dropped if present[e.key[:3]] < e.alike}

@@ -37,6 +37,9 @@ _ORDER = (
 )  # fmt: skip
 _OF_SCHEMAS = frozenset({"properties", "$defs"})
 _OF_VALUES = frozenset({"const", "default", "enum", "examples", "required"})
+KEYS_OF_POLICY = "Policy"
+_HOLDING = (("items", ".[]"), ("additionalProperties", ".*"))
+_DEFAULT = re.compile(r" Default: (.+?)\.(?= |$)")
 
 
 def schema_id(of: str) -> str:
@@ -211,9 +214,6 @@ def _in_order(schema: HostObject) -> HostObject:
     return ordered
 
 
-KEYS_OF_POLICY = "Policy"
-
-
 @dataclass(frozen=True, slots=True)
 class PolicyKey:
     """A key at one place of the language.
@@ -265,9 +265,6 @@ def maps_in(part: dict[str, Any]) -> list[tuple[str, str]]:
         for name, further in maps_in(inner):
             found.setdefault(name, way + further)
     return list(found.items())
-
-
-_HOLDING = (("items", ".[]"), ("additionalProperties", ".*"))
 
 
 def key_at(schema: dict[str, Any], dotted: str) -> PolicyKey:
@@ -360,9 +357,6 @@ def _unknown(dotted: str, part: str, known: list[str], named: Sequence[str] = ()
     there = f"the keys here are {', '.join(known)}" if known else ""
     likely, place = hint(part, [*known, *named]) or there, Location(dotted or "''")
     return PolicyError([Diagnostic(place, "PC101", f"unknown key {part!r}", likely)])
-
-
-_DEFAULT = re.compile(r" Default: (.+?)\.(?= |$)")
 
 
 def explained(dotted: str) -> str:

@@ -18,6 +18,17 @@ from policyctx.definitions.items import HostObject
 from policyctx.pricing.dollars import CallPrices, Rates
 
 CacheKind: TypeAlias = Literal["anthropic", "breakpoints", "prefix"]
+_LONG = 1_000_000
+_BEDROCK = re.compile(r"^(?:(?P<region>[a-z-]+)\.)?anthropic\.(?P<model>claude.*)$")
+_VERSION = re.compile(r"(-v\d+)?(:\d+)?$")
+_DATES = re.compile(r"(-\d{8}|-\d{4}-\d{2}-\d{2}|-\d{2}-\d{2,4})$")
+_LATEST = re.compile(r"-latest$")
+# A window or a way to think that is asked for in the name, at the model's own price.
+_WAYS = re.compile(r"(\[1m\]|:thinking|:beta|:extended)$")
+# What a price is published for beside the standard one; a route or a kind of search is none.
+_TIER_KEYS = frozenset({"service_tier", "speed", "processing"})
+_HALF_A_DAY = 12
+_FREE = CallPrices(Rates(0, 0, 0, 0, 0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,15 +243,6 @@ def rows() -> tuple[ModelRow, ...]:
     return tuple(row for known in _models() for row in known.rows)
 
 
-_LONG = 1_000_000
-_BEDROCK = re.compile(r"^(?:(?P<region>[a-z-]+)\.)?anthropic\.(?P<model>claude.*)$")
-_VERSION = re.compile(r"(-v\d+)?(:\d+)?$")
-_DATES = re.compile(r"(-\d{8}|-\d{4}-\d{2}-\d{2}|-\d{2}-\d{2,4})$")
-_LATEST = re.compile(r"-latest$")
-# A window or a way to think that is asked for in the name, at the model's own price.
-_WAYS = re.compile(r"(\[1m\]|:thinking|:beta|:extended)$")
-
-
 @lru_cache(maxsize=256)  # a client names the same model in every call
 def _spelt(name: str) -> tuple[frozenset[str], list[str]]:
     """Return the hosts before a model's name, and the keys to look for, the most exact first."""
@@ -348,10 +350,6 @@ def _rows(row: ModelRow, model: HostObject) -> list[ModelRow]:
     ]
 
 
-# What a price is published for beside the standard one; a route or a kind of search is none.
-_TIER_KEYS = frozenset({"service_tier", "speed", "processing"})
-
-
 def _tiers(model: HostObject, standard: HostObject) -> Iterator[tuple[str, str, CallPrices]]:
     """Yield the service tiers of a model; what one does not price has the standard price."""
     for one in model.price_variants or ():
@@ -368,10 +366,6 @@ def _hours(constraint: HostObject) -> float | None:
     if start is None or end is None:
         return None
     return float((end.hour - start.hour) % 24 + (end.minute - start.minute) / 60)
-
-
-_HALF_A_DAY = 12
-_FREE = CallPrices(Rates(0, 0, 0, 0, 0))
 
 
 def _prices(published: Mapping[str, HostObject]) -> CallPrices:

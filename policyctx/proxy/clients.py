@@ -36,6 +36,9 @@ _BELOW_ROOT = "{session_id}/{store_path}"
 _IDS = ("{item_id}", "{tool_use_id}")
 # A field of a wording, or a literal brace.
 _FIELD = re.compile(r"\{\{|\}\}|\{\w+\}")
+# The names of sessions, as `session_name` makes them. No folder above the root has such a name.
+_SESSION = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._~-]{0,200}")
+_SHOWN_CHARS = 200
 
 
 def is_loopback(host: str) -> bool:
@@ -145,11 +148,6 @@ def _reworded(policy: Policy, tool: str, path: str) -> Policy:
             "steps": tuple(reworded(step) for step in policy.steps),
         }
     )
-
-
-# The names of sessions, as `session_name` makes them. No folder above the root has such a name.
-_SESSION = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._~-]{0,200}")
-_SHOWN_CHARS = 200
 
 
 class Endpoint(Protocol):

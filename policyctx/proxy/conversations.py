@@ -76,8 +76,7 @@ def credential_of(headers: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
 def session_name(scope: str, identity: Identity) -> str:
     """Return the id of the session of a conversation, which names its folder too."""
     shown = _UNSAFE.sub("-", identity.parts[0]).strip(".-")[:_LONGEST_SHOWN]
-    parts = (identity.client, *identity.parts)
-    found = _digest(scope.encode()[:64], parts)
+    found = _digest(scope.encode()[:64], (identity.client, *identity.parts))
     return "-".join(filter(None, (identity.client, shown, found[:16])))
 
 

@@ -18,6 +18,11 @@ from typing import IO, NamedTuple, Protocol, Self, TypeAlias
 from policyctx.definitions.names import SCHEMES, is_url, url_problem
 from policyctx.errors import StoreError
 
+# The ending of the name of a temporary file, which begins with a dot.
+TEMPORARY = ".tmp"
+# What opening a link, a folder or a pipe in the place of a file says.
+NOT_A_STORE_FILE = frozenset({errno.ELOOP, errno.EISDIR, errno.EINVAL})
+
 
 @dataclass(frozen=True, slots=True)
 class StoreUrl:
@@ -64,12 +69,6 @@ def store_root(root: str | os.PathLike[str]) -> Root:
     if problem := url_problem(text):
         raise StoreError(f"{text.rpartition('@')[2]}: {problem}", path=text.rpartition("@")[2])
     return StoreUrl(text.rstrip("/"))
-
-
-# The ending of the name of a temporary file, which begins with a dot.
-TEMPORARY = ".tmp"
-# What opening a link, a folder or a pipe in the place of a file says.
-NOT_A_STORE_FILE = frozenset({errno.ELOOP, errno.EISDIR, errno.EINVAL})
 
 
 class AwayError(OSError):

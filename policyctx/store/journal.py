@@ -42,6 +42,7 @@ _UNCHECKED_KINDS = KINDS - {"in_flight"}
 # Only what JSON demands is escaped: two escaped lone surrogates would come back as one character. A
 # line feed is always escaped, so a line is one value.
 encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+INDEX = "index.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,8 +201,7 @@ def append_lines(
 
 def write_journal(backend: Backend, folder: str, head: bytes, lines: Sequence[bytes]) -> Position:
     """Put a new journal, its head and all numbered `lines`, in the place of the one in a folder."""
-    content = head + b"".join(lines)
-    found = backend.write(f"{folder}/{JOURNAL}", content, flush=True)
+    found = backend.write(f"{folder}/{JOURNAL}", head + b"".join(lines), flush=True)
     return Position(head, found.identity, found.size, len(lines))
 
 
@@ -340,9 +340,6 @@ def events(lines: Iterable[object]) -> Iterator[Event]:
                     continue
                 item_id = known.item_id if known else None
                 yield Event(kind, path, time, item_id, known, str(value.get("why", "")))
-
-
-INDEX = "index.json"
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,10 @@ from policyctx.store.snapshot import is_snapshot
 
 # Objects that are read at the same time.
 _READING_THREADS = 16
+# How many characters of a long line are shown before and after a match.
+_AROUND = 120
+# Written beside the contents where the root is in a repository.
+_NO_CONTENT = ".gitignore"
 
 
 class ContentReader:
@@ -197,10 +201,6 @@ def lines_of(text: str, first: int, last: int | None = None) -> str:
     return "".join(every[max(first, 1) - 1 : None if last is None else max(last, 0)])
 
 
-# How many characters of a long line are shown before and after a match.
-_AROUND = 120
-
-
 @dataclass(frozen=True, slots=True)
 class FoundLine:
     """A line that contains the searched text."""
@@ -351,10 +351,6 @@ def harm_of(backend: Backend, entry: IndexEntry) -> Harm | None:
     if found in {entry.sha256, entry.replaces}:
         return None
     return Harm(entry, "altered", f"its sha256 is {found}, not {entry.sha256}")
-
-
-# Written beside the contents where the root is in a repository.
-_NO_CONTENT = ".gitignore"
 
 
 def adopted_entries(

@@ -34,6 +34,8 @@ from policyctx.testing.step_definitions import (
 )
 from policyctx.testing.steps import MODULES
 
+_PLACE = re.compile(r"\{(\w+)([:=])([^}]+)\}")
+
 
 class FeatureCollection:
     """Collects the feature files below some folders."""
@@ -109,9 +111,6 @@ def _functions(path: Path, feature: Feature | None) -> dict[str, Callable[..., o
         # `::` parts a node id.
         functions[visible(name.replace("::", ":"))] = decorate(body)
     return functions
-
-
-_PLACE = re.compile(r"\{(\w+)([:=])([^}]+)\}")
 
 
 @dataclass(frozen=True, slots=True)

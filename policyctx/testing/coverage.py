@@ -24,6 +24,8 @@ from policyctx.testing.selecting import TurnEvent
 
 # The policies of one test run by the files that they are read from.
 Coverage: TypeAlias = dict[str, "PolicyCoverage"]
+_COLUMNS = ("policy", "rules", "sides", "covered")
+_OUTPUT = "policyctx_coverage"
 
 
 @dataclass(slots=True)
@@ -84,9 +86,6 @@ class PolicyCoverage:
             for side in rule.sides:
                 if not self.of_side(rule.path, side):
                     yield rule, side
-
-
-_COLUMNS = ("policy", "rules", "sides", "covered")
 
 
 def table_lines(policies: Sequence[PolicyCoverage]) -> Iterator[str]:
@@ -154,9 +153,6 @@ def _place(rule: observing.CoverageRule, base: Path) -> str:
 def _short(value: str) -> str:
     first, _, rest = value.partition("\n")
     return f"{first} …" if rest else first
-
-
-_OUTPUT = "policyctx_coverage"
 
 
 class RuleCoverage:

@@ -28,6 +28,13 @@ from policyctx.policy.sources import read_source
 from policyctx.testing.mutants import Mutant
 from policyctx.testing.policies import ChangedPolicy, changed_policy
 
+_PLUGINS = ("-p", "pytest-bdd", "-p", "policyctx")
+_PYTEST = (sys.executable, "-m", "pytest", *_PLUGINS, "--policyctx-only")
+# pytest's exit code where it collected no test.
+_NOTHING_RAN = 5
+Answer: TypeAlias = tuple[int, str | None]
+"""The number of a mutant, and the first scenario that noticed it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Task:
@@ -101,12 +108,6 @@ def accepted(file: Path) -> dict[str, str]:
             f" {error.errors()[0]['msg']}"
         ) from error
     return {entry.mutant: entry.reason for entry in entries}
-
-
-_PLUGINS = ("-p", "pytest-bdd", "-p", "policyctx")
-_PYTEST = (sys.executable, "-m", "pytest", *_PLUGINS, "--policyctx-only")
-# pytest's exit code where it collected no test.
-_NOTHING_RAN = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,10 +202,6 @@ def judged(
         yield MutantVerdict(mutants[number], counts[number], noticed_by)
 
 
-Answer: TypeAlias = tuple[int, str | None]
-"""The number of a mutant, and the first scenario that noticed it."""
-
-
 def _answers(shares: Sequence[Sequence[Task]], paths: Sequence[str]) -> Iterator[Answer]:
     """Run each share in a process of its own; yield the answers as they come."""
     answers: SimpleQueue[Answer | Future[None]] = SimpleQueue()
@@ -224,10 +221,7 @@ def _answers(shares: Sequence[Sequence[Task]], paths: Sequence[str]) -> Iterator
 
 
 def _ask(tasks: Path, paths: Sequence[str], put: Callable[[Answer], None]) -> None:
-    """Have a process run these tasks, and put its answers.
-
-    Raises `MutationError` when it ends before its time.
-    """
+    """Have a process run tasks, and put its answers; raises `MutationError` if it ends early."""
     command = [*_PYTEST, f"--policyctx-mutants={tasks}", "-qq", *_alone(), *paths]
     with (
         tempfile.TemporaryFile("w+", encoding="utf-8") as errors,

@@ -18,6 +18,13 @@ from policyctx.policy.models.gates import COMPARISONS
 from policyctx.policy.nodes import Node, Path, part_type
 
 Scalar: TypeAlias = str | int | float | bool | None
+_POINT = Fraction(1, 100)
+_FIELD = re.compile(r"\{\{|\}\}|\{[^{}]*\}")
+_UNITS = (
+    (values.SHARE_PATTERN, lambda text: values.share(text).percent, "%"),
+    (values.DURATION_PATTERN, lambda text: values.duration(text).seconds, "s"),
+    (values.BYTES_PATTERN, lambda text: values.byte_size(text).bytes, "B"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,15 +55,6 @@ class Change:
     def _renamed(self, above: Node) -> Node:
         names = {self.path[-1]: str(self.value)}
         return replace(above, value={names.get(k, k): child for k, child in above.value.items()})
-
-
-_POINT = Fraction(1, 100)
-_FIELD = re.compile(r"\{\{|\}\}|\{[^{}]*\}")
-_UNITS = (
-    (values.SHARE_PATTERN, lambda text: values.share(text).percent, "%"),
-    (values.DURATION_PATTERN, lambda text: values.duration(text).seconds, "s"),
-    (values.BYTES_PATTERN, lambda text: values.byte_size(text).bytes, "B"),
-)
 
 
 def neighbours(value: Scalar, annotation: Any) -> Iterator[Scalar]:  # noqa: ANN401 - a type

@@ -74,6 +74,13 @@ _STORE: Mapping[str, Sides] = {
     "on_conflict": ("taken",),
     "on_failure": ("failed",),
 }
+# The sides of the keys of a selection that do something if they are true, or not.
+_IF_TRUE: dict[str, Sides] = {
+    "placeholders": ("replaced",),
+    "superseded": ("superseded", "others"),
+    "ephemeral": ("ephemeral", "others"),
+}
+_IF_GIVEN: dict[str, Sides] = {"keep_first": ("kept",), "with_input": ("shortened",)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,15 +174,6 @@ def _select(select: Node | None, path: RulePath) -> Iterator[CoverageRule]:
     for key, node in pairs_of(select):
         if sides := _sides_of_select(key, node, stops=select.child("until") is not None):
             yield _rule((*path, key), node, sides)
-
-
-# The sides of the keys of a selection that do something if they are true, or not.
-_IF_TRUE: dict[str, Sides] = {
-    "placeholders": ("replaced",),
-    "superseded": ("superseded", "others"),
-    "ephemeral": ("ephemeral", "others"),
-}
-_IF_GIVEN: dict[str, Sides] = {"keep_first": ("kept",), "with_input": ("shortened",)}
 
 
 def _sides_of_select(key: str, node: Node, *, stops: bool) -> Sides:

@@ -134,9 +134,7 @@ class Fate:
             return Action.KEEP.past if seen == self.original else Action.OFFLOAD.past
         if self.decision is None:
             return Action.KEEP.past
-        if self.code == "placeholder":
-            return Action.OFFLOAD.past
-        return self.decision.action.past
+        return Action.OFFLOAD.past if self.code == "placeholder" else self.decision.action.past
 
     @property
     def is_new(self) -> bool:

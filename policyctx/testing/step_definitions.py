@@ -31,6 +31,10 @@ from policyctx.testing.world import World
 
 _ALL_KINDS = {**KINDS, "pieces": PIECES, "items": ITEMS}
 _TOKEN = re.compile(r"\{(?P<name>\w+)(?P<kind>[:=][^}]+)\}|(?P<sign>[()|])|(?P<words>[^{()|]+)")
+_FIELD = re.compile(r"\{(path|relative_path|cwd_path|root|session_id)\}")
+StepType: TypeAlias = Literal["given", "when", "then"]
+TYPES: tuple[StepType, ...] = get_args(StepType)
+Function = TypeVar("Function", bound=Callable[..., object])
 
 
 class StepSentence(StepParser):
@@ -87,11 +91,6 @@ def _pattern(template: str) -> str:
         else:
             parts.append(re.escape(token["words"]))
     return "".join(groups[0][0])
-
-
-StepType: TypeAlias = Literal["given", "when", "then"]
-TYPES: tuple[StepType, ...] = get_args(StepType)
-Function = TypeVar("Function", bound=Callable[..., object])
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,8 +256,7 @@ class Definitions:
         likely = sorted(found.items(), key=lambda step: -step[1][0])
         # Steps that are far less like it are of no use beside the first.
         least = max(_LIKE, likely[0][1][0] - _BEHIND) if likely else 0
-        near = [(kind, step) for step, (likeness, kind) in likely if likeness >= least]
-        return near[:_NEAREST]
+        return [(kind, step) for step, (likeness, kind) in likely if likeness >= least][:_NEAREST]
 
     @cached_property
     def _words(self) -> dict[StepDefinition, frozenset[str]]:
@@ -334,9 +332,6 @@ def visible_definitions(node: pytest.Collector) -> Definitions:
 def _is_shipped(function: Callable[..., object]) -> bool:
     file: str = inspect.unwrap(function).__code__.co_filename
     return file.startswith(_SHIPPED)
-
-
-_FIELD = re.compile(r"\{(path|relative_path|cwd_path|root|session_id)\}")
 
 
 def filled(world: World, text: str | None, fate: Fate | None = None) -> str:

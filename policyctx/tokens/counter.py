@@ -17,6 +17,11 @@ from policyctx.tokens.sizes import ProviderModel, provider_model, request_tokens
 
 # The longest token of o200k_base and of cl100k_base, in bytes.
 LONGEST_TOKEN = 128
+# Small, because the piece that does not fit is measured a dozen times.
+_PIECE_CHARS = 4_096
+_ENCODED_CHARS = 1 << 16
+# Of a counter that a caller gives, nothing is known of how many tokens a text can have.
+_MOST_TOKENS = 1 << 62
 
 
 class Bounds(NamedTuple):
@@ -51,11 +56,6 @@ def utf8_bytes(text: str) -> int:
     # In pieces, so that no long text is copied as a whole.
     cuts = range(0, len(text), _ENCODED_CHARS)
     return sum(len(text[at : at + _ENCODED_CHARS].encode("utf-8", "surrogatepass")) for at in cuts)
-
-
-# Small, because the piece that does not fit is measured a dozen times.
-_PIECE_CHARS = 4_096
-_ENCODED_CHARS = 1 << 16
 
 
 def truncated(text: str, tokens: int, measure: Measure, *, end: bool = False) -> str:
@@ -298,10 +298,6 @@ class TokenCounter(Protocol):
     @property
     def stats(self) -> MemoStats:
         """What was asked and what is held, at this moment."""
-
-
-# Of a counter that a caller gives, nothing is known of how many tokens a text can have.
-_MOST_TOKENS = 1 << 62
 
 
 def register_tokenizer(name: str, counter: TokenCounter | Callable[[str], int]) -> None:

@@ -18,6 +18,9 @@ from policyctx.replay.simulation import simulated
 from policyctx.replay.summing import figures_of, margin
 from policyctx.replay.terms import PricesOf
 
+_DRAWS = 2_000
+_LEVEL = 0.95
+
 
 @dataclass(frozen=True, slots=True)
 class SessionOutcome:
@@ -134,10 +137,6 @@ def outcome_of(
             *(f"standard prices for the service tier {tier}" for tier in sorted(figures.tiers)),
         ),
     )
-
-
-_DRAWS = 2_000
-_LEVEL = 0.95
 
 
 class Interval(NamedTuple):

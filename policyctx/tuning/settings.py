@@ -36,6 +36,8 @@ NONE = "none"
 _OFFLOAD: Yaml = {"name": "offload-results", "do": "offload", "select": {"types": ["tool_result"]}}
 _COMPACT: Yaml = {"name": "summarise", "do": "compact"}
 _WHEN_TO_SUMMARISE = "80%"
+# What means nothing for a policy that offloads nothing.
+_OF_OFFLOADING = frozenset({MIN_TOKENS, KEEP_RECENT, GATE, TOOL})
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,8 +300,6 @@ _CHANGES: dict[str, Callable[[_Change, Value], None]] = {
     SUMMARIES: _change_summaries,
     TOOL: _change_tool,
 }
-
-
 _MIN_TOKENS = (0, 100, 200, 400, 800, 1500, 3000, 6000)
 _KEEP_RECENT = (1, 2, 3, 4, 5, 7, 10)
 _SUMMARIES = ("60%", "70%", "80%", "90%", NONE)
@@ -364,10 +364,6 @@ class Space:
                 if self.current.get(knob) != value and not (is_idle and knob in _OF_OFFLOADING)
             )
         )
-
-
-# What means nothing for a policy that offloads nothing.
-_OF_OFFLOADING = frozenset({MIN_TOKENS, KEEP_RECENT, GATE, TOOL})
 
 
 def _beside(knob: str, values: Values, value: Value | None) -> Iterable[Value]:

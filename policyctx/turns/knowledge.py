@@ -216,11 +216,12 @@ class Knowledge:
         be in it again, as it is for a restarted session.
         """
         earlier = memory.known
-        found = None
+        form = None
         if not is_own and earlier is not None:
-            found = earlier.gone_from(messages)
+            form = earlier.form_of(messages)
         elif not is_own and memory.seen is not None:
-            found = memory.seen.gone_from(messages, memory.ledger, self.shapes)
+            form = memory.seen.form_of(messages, memory.ledger, self.shapes)
+        found = form and form.lacks(memory.ledger, self.shapes)
         summarised, may_follow = memory.replacements.gone_from(messages, memory.ledger)
         if found is None:
             is_unknown = not is_own and earlier is None and memory.seen is None
@@ -247,6 +248,7 @@ class Knowledge:
         *,
         is_guess: bool = False,
         facts: Facts | None = None,
+        arrives: bool = False,
     ) -> KnownList:
         """Return a list of which nothing was read yet."""
         return KnownList(
@@ -260,6 +262,7 @@ class Knowledge:
                 shapes=self.shapes,
             ),
             is_guess=is_guess,
+            arrives=arrives,
         )
 
 

@@ -354,23 +354,20 @@ class Memory:
     ) -> list[dict[str, Any]]:
         """Return the record of the list, if it would tell equal items apart and is a new one.
 
-        It is the list that decisions will leave, see `Sums.seen`.
+        It is the list that decisions will leave, see `Sums.seen`; with what arrives, the last one.
         """
-        if not self.ledger.has_drops_alike(entries):
+        if known.arrives:
+            new = self.ledger.drops_after(entries)
+            drops = len(self.ledger.drops) + len(new)
+            seen = self.seen._replace(drops=drops) if self.seen and new else None
+        elif self.ledger.has_drops_alike(entries):
+            if self.sums is None or self.sums.known is not known:
+                self.sums = Sums(known, self.sums)
+            seen = self.sums.seen(decisions, changes, entries)
+        else:
             return []
-        if self.sums is None or self.sums.known is not known:
-            self.sums = Sums(known, self.sums)
-        seen = self.sums.seen(decisions, changes, entries)
         self.seen = seen or self.seen
         return [seen.record()] if seen else []
-
-    def list_records_after(self, decisions: Sequence[Decision]) -> list[dict[str, Any]]:
-        """Return the last record of the list for the drops after decisions on what arrives."""
-        new = sum(decision.action.leaves_nothing for decision in decisions)
-        if self.seen is None or not new:
-            return []
-        self.seen = self.seen._replace(drops=len(self.ledger.drops) + new)
-        return [self.seen.record()]
 
     def call_of(self, message: Message, shapes: Shapes) -> Message | None:
         """Return the message with the call that a result answers, None if it is not known."""

@@ -45,9 +45,9 @@ def test_what_stays_behind_is_listed_with_its_place_and_reason() -> None:
     assert lines[-2].startswith("  by default: compaction.summary.by: ")
 
 
-def test_the_page_shows_what_the_command_prints() -> None:
+def test_the_page_shows_the_first_lines_that_the_command_prints() -> None:
     run = policyctx("export", "anthropic", "small-context")
-    assert run.stderr in PAGE
+    assert "".join(run.stderr.splitlines(keepends=True)[:3]) in PAGE
 
 
 def test_strict_exits_with_1_and_prints_the_edits_all_the_same() -> None:

@@ -37,6 +37,8 @@ _METHODS = (
     "recognises", "role", "parts", "replaced", "written", "plain", "block", "problem", "is_empty",
     "stays",
 )  # fmt: skip
+_SHOWN_CHARS = 60
+_STRICT = Form(json.JSONEncoder().encode)
 
 
 def host_shapes(shapes: Iterable[Shape]) -> tuple[HostShape, ...]:
@@ -344,7 +346,3 @@ def _shown(value: object) -> str:
         text = ""
     is_short = 0 < len(text) <= _SHOWN_CHARS
     return text if is_short else f"a value of the type {type(value).__name__}"
-
-
-_SHOWN_CHARS = 60
-_STRICT = Form(json.JSONEncoder().encode)

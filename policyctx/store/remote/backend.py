@@ -26,6 +26,8 @@ _WINDOW = 16
 # How the first line of a journal begins.
 _HEAD = line_start("journal")
 _PACK = re.compile(r"([0-9]{10})(?:-([0-9]+))?")
+# The buckets, by scheme and name, in which this process saw that creating does not overwrite.
+_CREATES: set[tuple[str, str]] = set()
 
 
 class _Pack(NamedTuple):
@@ -289,10 +291,6 @@ class ObjectBatch:
 
 def _digest(content: bytes) -> bytes:
     return sha256(content).digest()
-
-
-# The buckets, by scheme and name, in which this process saw that creating does not overwrite.
-_CREATES: set[tuple[str, str]] = set()
 
 
 class RemoteBackend:
