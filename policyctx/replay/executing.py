@@ -40,7 +40,7 @@ class LostJob:
     why: str
 
 
-Results: TypeAlias = "Generator[tuple[Job[A], R | LostJob], None, None]"
+Results: TypeAlias = Generator[tuple[Job[A], R | LostJob], None, None]
 
 
 class Executor(Protocol):
