@@ -22,7 +22,6 @@ from policyctx.errors import ClusterError, present
 
 A = TypeVar("A")
 R = TypeVar("R")
-Results: TypeAlias = "Generator[tuple[Job[A], R | LostJob], None, None]"
 # So many pipes can be opened where the start of a process, the first one with the fork server,
 # does not end in the middle.
 _PIPES, _FIRST_PIPES = 4, 8
@@ -44,6 +43,9 @@ class LostJob:
     """A job without a result, and why."""
 
     why: str
+
+
+Results: TypeAlias = Generator[tuple[Job[A], R | LostJob], None, None]
 
 
 class Executor(Protocol):

@@ -167,11 +167,10 @@ class Replacements:
         """
         known = len(self._given)
         is_cut = len(messages) < known or (self._is_open and len(messages) > known)
-        given = list(messages)
-        differing = (
-            None if not known or is_cut else differences(given[:known], self._given, self.shapes)
-        )
-        new = given[known:]
+        given, new = list(messages), list(messages[known:])
+        del given[known:]
+        differing = None if not known or is_cut else differences(given, self._given, self.shapes)
+        given += new
         is_anew = (
             differing is None
             or self._complete_history(new)
