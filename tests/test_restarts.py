@@ -441,6 +441,26 @@ def test_a_compaction_of_what_is_equal_to_dropped_items_applies_again_after_a_re
 
 
 @in_all_shapes
+def test_a_pair_that_is_equal_to_a_replaced_one_stays_dropped_after_a_restart(
+    shape: str, tmp_path: Path
+) -> None:
+    """The call's id is used again behind the summary, and the caller sends its own list."""
+    compiled = policy(
+        "items: {tool_result: {offload: true}}\nmin_chars: 0\nstore: {sync: never}\nsteps:\n"
+        f"  - {DROPPING['results']}\n" + TRIM.replace("over: 2", "over: 20")
+    )
+    live = opened(compiled, tmp_path, shape)
+    full = [*ROUNDS[shape](0), ROUNDS[shape](1)[0]]
+    compacted = live.compact(list(full)).compacted
+    for i in (0, 2, 3):
+        full += [*ROUNDS[shape](i)[-2:], ROUNDS[shape](i + 1)[0]]
+        result = live.apply(list(full))
+        left_before_decisions(live, full, shape)
+    assert compacted
+    assert "c0" not in str(result.messages)
+
+
+@in_all_shapes
 def test_a_compaction_of_another_branch_takes_no_words_of_a_list(
     shape: str, tmp_path: Path
 ) -> None:

@@ -14,7 +14,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar, cast
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar, cast
 
 from policyctx import __version__
 from policyctx.definitions.items import HostObject
@@ -22,6 +22,11 @@ from policyctx.errors import ClusterError, present
 
 A = TypeVar("A")
 R = TypeVar("R")
+# So many pipes can be opened where the start of a process, the first one with the fork server,
+# does not end in the middle.
+_PIPES, _FIRST_PIPES = 4, 8
+# A job that has ended so many processes is lost.
+_TRIES = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +45,9 @@ class LostJob:
     why: str
 
 
+Results: TypeAlias = Generator[tuple[Job[A], R | LostJob], None, None]
+
+
 class Executor(Protocol):
     """Calls a function with the argument of each job; closing it ends what it has started."""
 
@@ -51,9 +59,7 @@ class Executor(Protocol):
     def is_here(self) -> bool:
         """Whether jobs are done in this process, one after the other."""
 
-    def results(
-        self, function: Callable[[A], R], jobs: Sequence[Job[A]]
-    ) -> Generator[tuple[Job[A], R | LostJob], None, None]:
+    def results(self, function: Callable[[A], R], jobs: Sequence[Job[A]]) -> Results[A, R]:
         """Yield each job with its result as soon as it is done; jobs are begun in their order.
 
         The job of a worker that was ended is done again by another one; a job that ends several
@@ -71,9 +77,7 @@ class Here:
     workers = 1
     is_here = True
 
-    def results(
-        self, function: Callable[[A], R], jobs: Sequence[Job[A]]
-    ) -> Generator[tuple[Job[A], R | LostJob], None, None]:
+    def results(self, function: Callable[[A], R], jobs: Sequence[Job[A]]) -> Results[A, R]:
         """Yield each job with its result."""
         for job in jobs:
             yield job, function(job.argument)
@@ -133,13 +137,6 @@ def unexpected(error: Exception) -> str:
     return f"unexpected {type(error).__name__}{text}{where}"
 
 
-# So many pipes can be opened where the start of a process, the first one with the fork server,
-# does not end in the middle.
-_PIPES, _FIRST_PIPES = 4, 8
-# A job that has ended so many processes is lost.
-_TRIES = 2
-
-
 class Processes:
     """Does the jobs in several processes, which are started when needed; implements `Executor`."""
 
@@ -151,9 +148,7 @@ class Processes:
         self._owners: dict[Hashable, _Process] = {}
         """The process that last did a job of a home."""
 
-    def results(
-        self, function: Callable[[A], R], jobs: Sequence[Job[A]]
-    ) -> Generator[tuple[Job[A], R | LostJob], None, None]:
+    def results(self, function: Callable[[A], R], jobs: Sequence[Job[A]]) -> Results[A, R]:
         """Yield each job with its result, as `Executor` says."""
         queue = _Queue(jobs, self._owners)
         tries: dict[int, int] = {}

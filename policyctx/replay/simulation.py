@@ -15,6 +15,7 @@ from time import perf_counter
 from policyctx.compaction.prompt import instructions
 from policyctx.definitions.items import Item, Message
 from policyctx.definitions.names import BUILT_IN_SUMMARIZERS, NONE, is_url
+from policyctx.errors import present
 from policyctx.messages.markers import MarkedBlock, block_at
 from policyctx.planning.anchors import Removable
 from policyctx.planning.compiled import OffloadPolicy
@@ -58,6 +59,14 @@ from policyctx.turns.request import Request
 from policyctx.turns.result import Result
 from policyctx.turns.sources import position_of
 
+# Makes a summary from the text alone.
+OFFLINE = "extractive"
+# A session of a replay needs no id that nobody else has; one as long as a real one is.
+SESSION_ID = "session_00000000_000000_replay"
+# Paths in placeholders count, so a replay has folders that are the same on every machine.
+_HOME = Path("/home/user")
+_WORKING_DIRECTORY = _HOME / "project"
+
 
 class EditsToCome:
     """Follows a session; a call costs what is new in it."""
@@ -81,10 +90,6 @@ class EditsToCome:
         return MarkedPlace(place, MarkedBlock(block_at(result.messages[place], item.path)))
 
 
-# Makes a summary from the text alone.
-OFFLINE = "extractive"
-
-
 def summary_call(
     number: int,
     result: Result,
@@ -106,10 +111,7 @@ def summary_call(
     replaced, compaction, facts = result.plan.compaction, result.compaction, result.plan.facts
     if replaced is None or compaction is None:
         return None
-    step = policy.compacting_step
-    if step is None:
-        return None
-    settings = policy.compaction(step).summary
+    settings = policy.compaction(present(policy.compacting_step)).summary
     if settings.by in (OFFLINE, NONE):
         return None
     output = facts.length(compaction.summary, "tokens")
@@ -185,13 +187,6 @@ def _alone(compaction: Compaction, *, named: bool) -> Compaction:
         none: dict[str, object] = {"max_files": 0, "always": ()}
         changed["restore"] = compaction.restore.model_copy(update=none)
     return compaction.model_copy(update=changed)
-
-
-# A session of a replay needs no id that nobody else has; one as long as a real one is.
-SESSION_ID = "session_00000000_000000_replay"
-# Paths in placeholders count, so a replay has folders that are the same on every machine.
-_HOME = Path("/home/user")
-_WORKING_DIRECTORY = _HOME / "project"
 
 
 def replay_root(policy: OffloadPolicy) -> Root:

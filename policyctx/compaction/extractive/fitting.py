@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from bisect import bisect
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -21,7 +20,6 @@ from policyctx.compaction.extractive.writing import (
     ENTRY,
     MARK,
     NOTE,
-    REPLY,
     SAID,
     Contents,
     Entry,
@@ -51,8 +49,6 @@ class Unit(NamedTuple):
     """How many titles and leads of its message it is under."""
     leads: bool = False
     """Whether it says what the next one is under, and nothing without it."""
-    brief: bool = False
-    """Whether it is a short reply of the user that is settled."""
 
     @property
     def user(self) -> bool:
@@ -69,13 +65,10 @@ _RATES = {Group.AGENT: 8.0, Group.TASKS: 60.0, Group.STEPS: 12.0, Group.RESULTS:
 _LAST = 12.0
 # What a word of news weighs against coming last.
 _NEWS = 0.4
-# Bytes of a short reply: of UTF-8, where a letter counts for what it says. The user's newest
-# words, which are not settled yet.
-_SHORT, _NEWEST = 64, 3
 # Characters of a result that is kept before longer ones.
 _SHORT_RESULT = 300
 # So many of its pieces are kept before its beginning.
-END_OF_LAST = 4
+_END_OF_LAST = 4
 # Tokens of the label above a group, of the heading, and around an entry.
 _ABOVE, _AROUND, _CHARS_PER_TOKEN = 10.0, 2, 4
 
@@ -85,7 +78,6 @@ def ranked(contents: Contents, cues: Cues) -> tuple[Unit, ...]:
 
     The order depends on the contents alone.
     """
-    sizes = Counter(one.message for one in contents.said.get(Group.USER, ()))
     rated = [
         _rated(one, group, position, len(contents.of(group)), cues)
         for group in Group
@@ -98,7 +90,6 @@ def ranked(contents: Contents, cues: Cues) -> tuple[Unit, ...]:
     for _ in range(len(rated)):
         rate, unit = rated.pop()  # so that no unit is held twice
         place += 1 + unit.place  # a place stays free for lines without a unit
-        unit = unit._replace(brief=unit.brief and (sizes[unit.message] == 1 or unit.message < 0))
         streams.setdefault((unit.group, rate), []).append(unit._replace(place=place))
     order: list[tuple[float, int, Unit]] = []
     for (_, rate), units in streams.items():
@@ -166,10 +157,9 @@ def _rated(one: Entry, group: Group, position: int, count: int, cues: Cues) -> t
         rate = _CHANGED_FILE if one.is_changed else _OTHER_FILE
         return rate, unit._replace(weight=-weight)
     if group in {Group.USER, Group.EARLIER}:
-        is_new = position >= count - _NEWEST
-        return _weighed(one, unit, position / count, cues, is_new=is_new)
+        return _weighed(one, unit, position / count, cues)
     if one.last:
-        is_end = position >= count - END_OF_LAST
+        is_end = position >= count - _END_OF_LAST
         return _LAST, unit if is_end else unit._replace(weight=-weight)
     if one.working:
         return _OF_WORK, unit
@@ -184,9 +174,7 @@ def _rated(one: Entry, group: Group, position: int, count: int, cues: Cues) -> t
     return _RATES[group], unit._replace(weight=weight)
 
 
-def _weighed(
-    one: Quote, unit: Unit, recency: float, cues: Cues, *, is_new: bool
-) -> tuple[float, Unit]:
+def _weighed(one: Quote, unit: Unit, recency: float, cues: Cues) -> tuple[float, Unit]:
     if one.pasted:
         return _LITTLE, unit._replace(weight=recency)
     weight, hard = weight_of(one.text, cues)
@@ -195,9 +183,6 @@ def _weighed(
         return _EARLIER, unit
     if hard:
         return _ORDERS, unit
-    is_short = len(one.text.encode(errors="replace")) <= _SHORT
-    is_new = is_new or one.message < 0 or cues.negations.found_in(one.text)
-    unit = unit._replace(brief=one.brief or (is_short and not is_new))
     is_fact = values_in(one.text) or NAME.search(one.text)
     return (_LITTLE if weight < 0 else _USERS_FACTS if is_fact else _USERS_REST), unit
 
@@ -206,7 +191,7 @@ def _weighed(
 _LONG, _LEAST_SHARE = 30, 0.5
 # Units that are tried first; then twice as many, as long as they fit.
 _TRIED_FIRST = 64
-_WORD = re.compile(rf"{CJK.pattern}|(?:(?!{CJK.pattern})\S)+")
+_WORD = re.compile(rf"{CJK}|(?:(?!{CJK})\S)+")
 _PART_OF_WORD = re.compile(r"[A-Za-z0-9_]+$")
 # The groups whose messages have lines below their first.
 _QUOTES = (Group.USER, Group.AGENT, Group.EARLIER)
@@ -266,15 +251,7 @@ def lines_of(units: Sequence[Unit], layout: Layout, left_out: LeftOut) -> Iterat
 
 
 def _line(unit: Unit, before: Unit | None) -> str:
-    """Return a unit as it is written behind another: below it if both are of one message.
-
-    A short reply stands below what it answers, or below another one.
-    """
-    if unit.brief and before is not None and before.message != unit.message:
-        if before.brief:
-            return NOTE + unit.text.removeprefix(ENTRY)
-        if before.group is Group.AGENT:
-            return NOTE + REPLY + unit.text.removeprefix(ENTRY)
+    """Return a unit as it is written behind another: below it if both are of one message."""
     if before is None or unit.message != before.message or unit.group not in _QUOTES:
         return unit.text
     # Where lines of a message are missing, it is marked.

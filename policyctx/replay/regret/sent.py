@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
@@ -16,7 +16,17 @@ from policyctx.replay.regret.strings import (
     runs,
     stands_in,
 )
-from policyctx.replay.timeline import SessionPart
+from policyctx.replay.timeline import Replies, SessionPart
+
+# Smaller numbers are guessed, and stand everywhere but where a line is meant.
+SMALL = 100
+_AS_LINE = (
+    r"(?:^|\n|\\n|\")[ \t]*(?:{0})(?:[\t\u2192:|-]|\\t)"
+    r"|(?:[:#]|\bL|\blines?\W(?:\d+\W+)?)(?:{0})(?!\w)"
+)
+_WHOLE = re.compile(r"\b\d{1,6}\b")
+# A call that says which lines it wants is not longer than this, in characters.
+_GIVEN = 400
 
 
 class TextPlace(NamedTuple):
@@ -83,7 +93,7 @@ def _strings_written(text: str, *, keys: bool) -> Mapping[bytes, str]:
 class SentStrings:
     """The rare strings that each call was sent, followed from call to call."""
 
-    def __init__(self, part: SessionPart, texts: Texts, replies: Iterable[tuple[int, int]]) -> None:
+    def __init__(self, part: SessionPart, texts: Texts, replies: Replies) -> None:
         self._part, self._texts = part, texts
         # Only what replies say is counted.
         self._said = frozenset(key for reply, _ in replies for key in texts.strings_written(reply))
@@ -142,17 +152,6 @@ class SentStrings:
         if position in self._part.absences and self._part.items[position].kind != "tool_call":
             for key in self._at(TextPlace(position)):
                 (self._gone[key].discard if number is None else self._gone[key].add)(position)
-
-
-# Smaller numbers are guessed, and stand everywhere but where a line is meant.
-SMALL = 100
-_AS_LINE = (
-    r"(?:^|\n|\\n|\")[ \t]*(?:{0})(?:[\t\u2192:|-]|\\t)"
-    r"|(?:[:#]|\bL|\blines?\W(?:\d+\W+)?)(?:{0})(?!\w)"
-)
-_WHOLE = re.compile(r"\b\d{1,6}\b")
-# A call that says which lines it wants is not longer than this, in characters.
-_GIVEN = 400
 
 
 class SentText:
