@@ -304,16 +304,6 @@ def check_writable(path: Path) -> None:
         raise ReportError(str(path), "permission denied")
 
 
-def write_report(
-    path: Path, policy: str, sessions: Sequence[SimulatedSession], missing: Sequence[str] = ()
-) -> int:
-    """Write the page of sessions that were replayed under a policy; return its size in bytes.
-
-    `missing` are sentences on what the page does not show. Raises `ReportError`.
-    """
-    return write_page(path, page(policy, sessions, missing))
-
-
 def write_page(path: Path, pieces: Iterable[str]) -> int:
     """Write a page under its name once it is complete; return its bytes. Raises `ReportError`."""
     unfinished = path.with_name(f".{path.name}.{os.getpid()}.tmp")
