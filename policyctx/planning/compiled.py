@@ -36,6 +36,9 @@ _IN_GLOBS = frozenset("*?[")
 # The step of a compaction on demand under a policy without a `compact` step. No step of a policy
 # can have this name.
 ON_DEMAND = "Session.compact"
+_K = TypeVar("_K")
+_V = TypeVar("_V")
+_MOST_LOOKED_UP = 1 << 14
 
 
 class SizeThreshold(NamedTuple):
@@ -68,11 +71,6 @@ class Treatment:
     """Whether the input of a call goes along with its result."""
     empties_input: bool
     """Whether nothing is left of such an input."""
-
-
-_K = TypeVar("_K")
-_V = TypeVar("_V")
-_MOST_LOOKED_UP = 1 << 14
 
 
 class _ByTool(dict[_K, _V]):

@@ -29,6 +29,14 @@ from policyctx.planning.reapplying import HeldBack, Marks, all_held_back, may_ap
 from policyctx.planning.superseded import Superseded
 from policyctx.planning.tally import Tally
 
+Watcher: TypeAlias = Callable[[int, Decision], None]
+# What identifies an item that arrives: its kind, its tool-use id and the hash of its text.
+Arrived: TypeAlias = tuple[str, str | None, str]
+
+# What separates the words of a command; a quoted path may contain these.
+_BETWEEN_WORDS = re.compile(r"""[\s"'`,;=()<>|&]+""")
+_QUOTES = re.compile("[\"'`]")
+
 
 class Checkpoint(NamedTuple):
     """A point in the growth of a conversation: the one that a plan was made at."""
@@ -43,15 +51,6 @@ class Checkpoint(NamedTuple):
     """Position of the message with a call that is not answered yet, infinity without one."""
     changes: int
     """Number of changes of fates so far."""
-
-
-Watcher: TypeAlias = Callable[[int, Decision], None]
-# What identifies an item that arrives: its kind, its tool-use id and the hash of its text.
-Arrived: TypeAlias = tuple[str, str | None, str]
-
-# What separates the words of a command; a quoted path may contain these.
-_BETWEEN_WORDS = re.compile(r"""[\s"'`,;=()<>|&]+""")
-_QUOTES = re.compile("[\"'`]")
 
 
 class Conversation:

@@ -20,6 +20,21 @@ from policyctx.planning.decisions import Decision, Reason
 from policyctx.planning.facts import Facts, Unit
 from policyctx.policy.models import Step
 
+Going: TypeAlias = dict[int, Reason | None]
+"""What leaves together, by position, each with the reason; None for what the step itself takes."""
+RemovedUnit: TypeAlias = Literal["item", "message", "group", "turn"]
+_NEWEST = Reason("protected", {"why": "the newest user message stays"})
+_THINKING = Reason("protected", {"why": "the thinking of the current turn stays"})
+_BOUND = Reason("protected", {"why": "reasoning stays with what it led to"})
+_REPLY = Reason("protected", {"why": "the reply to a summary stays until the next compaction"})
+_PENDING = Reason("answer_pending")
+_UNKNOWN = Reason("protected", {"why": "a part that no step may change stays"})
+_FIRST = Reason("without_it", {"what": "an assistant message would come first"})
+_LAST = Reason("without_it", {"what": "an assistant message would come last"})
+_NONE_LEFT = Reason("without_it", {"what": "no message would be left"})
+_LONE_THINKING = Reason("without_it", {"what": "only thinking would be left of its message"})
+_SIGNS = Reason("without_it", {"what": "the later calls of its message would lack its signature"})
+
 
 class Outlook:
     """A conversation, which does not change, with the decisions of a plan that is being made."""
@@ -138,11 +153,6 @@ class Outlook:
         return 0 if decision.placeholder is None else self.facts.length(decision.placeholder, unit)
 
 
-Going: TypeAlias = dict[int, Reason | None]
-"""What leaves together, by position, each with the reason; None for what the step itself takes."""
-RemovedUnit: TypeAlias = Literal["item", "message", "group", "turn"]
-
-
 def whole_unit(position: int, unit: RemovedUnit, outlook: Outlook) -> Going:
     """Return what is left of the unit of an item: the items by position, each with the reason.
 
@@ -192,14 +202,6 @@ def _bare_unit(message: int, unit: RemovedUnit, reading: Reading) -> range:
     return range(message, message + 1)
 
 
-_NEWEST = Reason("protected", {"why": "the newest user message stays"})
-_THINKING = Reason("protected", {"why": "the thinking of the current turn stays"})
-_BOUND = Reason("protected", {"why": "reasoning stays with what it led to"})
-_REPLY = Reason("protected", {"why": "the reply to a summary stays until the next compaction"})
-_PENDING = Reason("answer_pending")
-_UNKNOWN = Reason("protected", {"why": "a part that no step may change stays"})
-
-
 def protection(
     conversation: Conversation, position: int, step: Step, at: Checkpoint
 ) -> Reason | None:
@@ -227,13 +229,6 @@ def protection(
         return _THINKING
     is_reply = item.kind == "assistant_message" and conversation.is_scripted_reply(position)
     return _REPLY if is_reply else None
-
-
-_FIRST = Reason("without_it", {"what": "an assistant message would come first"})
-_LAST = Reason("without_it", {"what": "an assistant message would come last"})
-_NONE_LEFT = Reason("without_it", {"what": "no message would be left"})
-_LONE_THINKING = Reason("without_it", {"what": "only thinking would be left of its message"})
-_SIGNS = Reason("without_it", {"what": "the later calls of its message would lack its signature"})
 
 
 def removed_with(position: int, step: Step, outlook: Outlook, at: Checkpoint) -> Going | Reason:

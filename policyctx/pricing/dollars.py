@@ -1,7 +1,5 @@
 """`CallPrices`: what one call costs in dollars; `Payback`: what an edit costs and saves."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

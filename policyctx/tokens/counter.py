@@ -1,7 +1,5 @@
 """`TokenCounter`: the number of tokens of a text, and counters that remember each text."""
 
-from __future__ import annotations
-
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -40,7 +38,7 @@ def byte_bounds(text: str) -> Bounds:
     return Bounds(-(-size // LONGEST_TOKEN), size)
 
 
-def reaches(counter: TokenCounter, text: str, tokens: int) -> bool:
+def reaches(counter: "TokenCounter", text: str, tokens: int) -> bool:
     """Say whether `text` has at least so many tokens, counting only where the bounds do not tell.
 
     Prefer it to `count(text) >= tokens` where the count itself is not shown.

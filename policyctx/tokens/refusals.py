@@ -5,8 +5,6 @@ error for it. Numbers are tokens: `size` of the prompt, `total` of prompt and ou
 was asked for beside it, `limit` of the model.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

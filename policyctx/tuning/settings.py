@@ -1,7 +1,5 @@
 """Settings of a policy and their knobs: the values that a study may try, and the coarse grid."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -47,7 +45,7 @@ class Setting:
     values: tuple[tuple[str, Value], ...] = ()
 
     @classmethod
-    def of(cls, values: Mapping[str, Value]) -> Setting:
+    def of(cls, values: Mapping[str, Value]) -> "Setting":
         """Return the setting with these values."""
         return cls(tuple(sorted(values.items())))
 
@@ -55,7 +53,7 @@ class Setting:
         """Return the value of a knob, None where the incumbent's stays."""
         return dict(self.values).get(knob)
 
-    def with_(self, knob: str, value: Value | None) -> Setting:
+    def with_(self, knob: str, value: Value | None) -> "Setting":
         """Return the setting with another value, with None that of the incumbent."""
         changed: dict[str, Value] = {k: v for k, v in self.values if k != knob}
         return Setting.of(changed if value is None else changed | {knob: value})

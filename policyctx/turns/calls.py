@@ -4,8 +4,6 @@ A plan is carried out in this order: edit the list, save the contents that leave
 ledger on. A placeholder is handed out only after the file that it names is saved.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
@@ -44,6 +42,10 @@ from policyctx.turns.reporting import Notices, Reporting, log_blindness, note
 from policyctx.turns.request import Request
 from policyctx.turns.result import Result
 from policyctx.turns.sources import joined, through
+
+# Summarizers that need no package and no settings, and that ask nobody.
+_NEVER_REFUSED = (EXTRACTIVE, NONE)
+_ASKING_NOBODY = (ExtractiveSummarizer, NoSummarizer)
 
 
 class Calls:
@@ -190,6 +192,7 @@ class Calls:
             known = self._knowledge.list_of(messages, memory, changed=changed)
         is_settled = not known.forgets and memory.settle(len(messages))
         warnings = yield from self._notices.of_root(known, memory)
+        warnings = (*warnings, *self._notices.other_list(known, memory))
         facts = self._knowledge.facts(memory, request)
         planned = known.planner.plan(facts, moments=moments, comes_back=known.comes_back)
         placing = memory.placing_of(known, request)
@@ -465,11 +468,6 @@ class Calls:
             memory.attempt = Attempt(step, digest, made, added, refused)
             if self._knowledge.keeps_state:
                 yield from note(memory.attempt.record())
-
-
-# Summarizers that need no package and no settings, and that ask nobody.
-_NEVER_REFUSED = (EXTRACTIVE, NONE)
-_ASKING_NOBODY = (ExtractiveSummarizer, NoSummarizer)
 
 
 def _summarizers(policy: OffloadPolicy) -> Mapping[str, Summarizer]:

@@ -4,8 +4,6 @@ A list that continues the one before is not read again. Facts are what a plan ma
 outside: the model that is called, the time since the last call, the tool that reads files.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace

@@ -46,6 +46,14 @@ from policyctx.turns.replacements import Replacements
 from policyctx.turns.request import Request
 from policyctx.turns.seen import NO_CHANGES, SeenList, Sums, last_seen
 
+# The whole numbers in such a record, and all of its numbers.
+_WHOLE, _NUMBERS = 6, 9
+# The tokens spared are below 0 where a summary is larger than what it replaces.
+_BELOW_ZERO = (2, 5)
+T = TypeVar("T")
+
+_PAIR = ("tool_call", "tool_result")
+
 
 @dataclass(frozen=True, slots=True)
 class Totals:
@@ -188,12 +196,6 @@ def tallied_of(record: Sequence[float]) -> Tallied:
     return Tallied(Meter(spent), estimated, compacted)
 
 
-# The whole numbers in such a record, and all of its numbers.
-_WHOLE, _NUMBERS = 6, 9
-# The tokens spared are below 0 where a summary is larger than what it replaces.
-_BELOW_ZERO = (2, 5)
-
-
 class Sent(NamedTuple):
     """A list that was returned, until its usage is observed."""
 
@@ -244,11 +246,6 @@ def _keys(message: Message, kind: str, shapes: Shapes) -> set[object]:
     except MessagesError:  # raised again, with its place, when the message is read to decide
         return set()
     return {key for item in items if item.kind == kind for key in call_keys(item)} - {None}
-
-
-T = TypeVar("T")
-
-_PAIR = ("tool_call", "tool_result")
 
 
 @dataclass(slots=True)
