@@ -46,7 +46,7 @@ def overview(policy: str, sessions: Sequence[SimulatedSession], missing: Sequenc
     whole = total(figures)
     return {
         "policy": policy,
-        "answer": answer_of(sessions, figures, whole).values(),
+        "answer": asdict(answer_of(sessions, figures, whole)),
         "windows": whole.windows,
         "prices_of": prices_source(),
         "is_priced": whole.priced > 0,
