@@ -22,14 +22,6 @@ from policyctx.replay.terms import PricesOf
 
 # Of each item; the whole of most.
 _EXCERPT = 4_000
-
-
-def _scheduler(text: str) -> str:
-    if text != "local" and not text.startswith(("tcp://", "tls://")):
-        raise typer.BadParameter("expected `local`, or an address such as tcp://10.0.0.1:8786")
-    return text
-
-
 Recordings: TypeAlias = Annotated[
     list[str] | None,
     argument(
@@ -44,6 +36,12 @@ Agents: TypeAlias = Annotated[
         metavar="NAME",
     ),
 ]
+
+
+def _scheduler(text: str) -> str:
+    if text != "local" and not text.startswith(("tcp://", "tls://")):
+        raise typer.BadParameter("expected `local`, or an address such as tcp://10.0.0.1:8786")
+    return text
 
 
 def _since(text: str) -> float:
