@@ -24,7 +24,6 @@ from policyctx.compaction.extractive.writing import (
     ENTRY,
     MARK,
     NOTE,
-    REPLY,
     SAID,
     Contents,
     Entry,
@@ -54,8 +53,6 @@ class Unit(NamedTuple):
     """How many titles and leads of its message it is under."""
     leads: bool = False
     """Whether it says what the next one is under, and nothing without it."""
-    brief: bool = False
-    """Whether it is a short reply of the user that is settled."""
 
     @property
     def user(self) -> bool:
@@ -72,13 +69,10 @@ _RATES = {Group.AGENT: 8.0, Group.TASKS: 60.0, Group.STEPS: 12.0, Group.RESULTS:
 _LAST = 12.0
 # What a word of news weighs against coming last.
 _NEWS = 0.4
-# Bytes of a short reply: of UTF-8, where a letter counts for what it says. The user's newest
-# words, which are not settled yet.
-_SHORT, _NEWEST = 64, 3
 # Characters of a result that is kept before longer ones.
 _SHORT_RESULT = 300
 # So many of its pieces are kept before its beginning.
-END_OF_LAST = 4
+_END_OF_LAST = 4
 # Quotes from which on those without room are not kept.
 _MOST_HELD = 250
 # Tokens of the label above a group, of the heading, and around an entry.
@@ -90,7 +84,6 @@ def ranked(contents: Contents, cues: Cues) -> tuple[Unit, ...]:
 
     The order depends on the contents alone.
     """
-    sizes = Counter(one.message for one in contents.said.get(Group.USER, ()))
     entries = [(group, *one) for group in Group for one in _positioned(contents.of(group))]
     counts = {group: position + 1 for group, position, _ in entries}
     entries.sort(key=_by_place)
@@ -104,11 +97,9 @@ def ranked(contents: Contents, cues: Cues) -> tuple[Unit, ...]:
         if isinstance(one, Quote):
             depth, place = one.depth, place + one.gap  # for the lines without a unit
         place += 1
-        brief = rated.brief and (sizes[one.message] == 1 or one.message < 0)
-        of_stream = streams.setdefault((group, rated.rate), [])
         # Made in one go: what `_replace` makes on the way stays allocated.
-        unit = Unit(text, group, one.message, rated.hard, rated.weight, place, depth, brief=brief)
-        of_stream.append(unit)
+        unit = Unit(text, group, one.message, rated.hard, rated.weight, place, depth)
+        streams.setdefault((group, rated.rate), []).append(unit)
     order = merge(*(_by_rank(units, rate) for (_, rate), units in streams.items()))
     return tuple(_framed([unit for *_, unit in order]))
 
@@ -249,7 +240,6 @@ class _Rated(NamedTuple):
     """That of its stream."""
     weight: float
     hard: bool = False
-    brief: bool = False
 
 
 def _rated(
@@ -262,10 +252,10 @@ def _rated(
     if isinstance(one, FileState):
         return _Rated(_CHANGED_FILE if one.is_changed else _OTHER_FILE, -position)
     if group in {Group.USER, Group.EARLIER}:
-        return _weighed(one, group, position, count, cues)
+        return _weighed(one, group, position / count, cues)
     rate, weight = _RATES[group], float(position)
     if one.last:
-        rate, weight = _LAST, weight if position >= count - END_OF_LAST else -weight
+        rate, weight = _LAST, weight if position >= count - _END_OF_LAST else -weight
     elif one.working:
         rate = _OF_WORK
     elif group is Group.RESULTS:
@@ -278,26 +268,22 @@ def _rated(
     return _Rated(rate, weight)
 
 
-def _weighed(one: Quote, group: Group, position: int, count: int, cues: Cues) -> _Rated:
-    recency = position / count
+def _weighed(one: Quote, group: Group, recency: float, cues: Cues) -> _Rated:
     if one.pasted:
         return _Rated(_LITTLE, recency)
     weight, hard = weight_of(one.text, cues)
     if hard or group is Group.EARLIER:
         return _Rated(_EARLIER if group is Group.EARLIER else _ORDERS, weight + recency, hard)
-    is_short = len(one.text.encode(errors="replace")) <= _SHORT
-    is_new = position >= count - _NEWEST or one.message < 0
-    brief = one.brief or (is_short and not is_new and not cues.negations.found_in(one.text))
     is_fact = values_in(one.text) or NAME.search(one.text)
     rate = _LITTLE if weight < 0 else _USERS_FACTS if is_fact else _USERS_REST
-    return _Rated(rate, weight + recency, brief=brief)
+    return _Rated(rate, weight + recency)
 
 
 # Words of the shortest unit that may be shortened, and the share of it that has to stay.
 _LONG, _LEAST_SHARE = 30, 0.5
 # Units that are tried first; then twice as many, as long as they fit.
 _TRIED_FIRST = 64
-_WORD = re.compile(rf"{CJK.pattern}|(?:(?!{CJK.pattern})\S)+")
+_WORD = re.compile(rf"{CJK}|(?:(?!{CJK})\S)+")
 _PART_OF_WORD = re.compile(r"[A-Za-z0-9_]+$")
 # The groups whose messages have lines below their first.
 _QUOTES = (Group.USER, Group.AGENT, Group.EARLIER)
@@ -357,15 +343,7 @@ def lines_of(units: Sequence[Unit], layout: Layout, left_out: LeftOut) -> Iterat
 
 
 def _line(unit: Unit, before: Unit | None) -> str:
-    """Return a unit as it is written behind another: below it if both are of one message.
-
-    A short reply stands below what it answers, or below another one.
-    """
-    if unit.brief and before is not None and before.message != unit.message:
-        if before.brief:
-            return NOTE + unit.text.removeprefix(ENTRY)
-        if before.group is Group.AGENT:
-            return NOTE + REPLY + unit.text.removeprefix(ENTRY)
+    """Return a unit as it is written behind another: below it if both are of one message."""
     if before is None or unit.message != before.message or unit.group not in _QUOTES:
         return unit.text
     # Where lines of a message are missing, it is marked.

@@ -8,6 +8,7 @@ prefix of that order, written in sections and in the order of the conversation.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import groupby
 
@@ -23,7 +24,7 @@ from policyctx.compaction.extractive.fitting import (
     with_room,
 )
 from policyctx.compaction.extractive.languages import SHIPPED, Cues, Language, cues_of
-from policyctx.compaction.extractive.said import LONG_NOTE, UNREADABLE, Quote, quotes_in
+from policyctx.compaction.extractive.said import UNREADABLE, Quote, quotes_in
 from policyctx.compaction.extractive.state import results_of, steps_of, tasks_of
 from policyctx.compaction.extractive.texts import lines_in, pieces_of
 from policyctx.compaction.extractive.writing import (
@@ -84,13 +85,10 @@ def gathered(
     )
     users = [*carried(Group.USER), *(one for one in quotes if one.user)]
     last = [one for one in quotes if one.last]
-    # What the agent noted before it changed a file may be settled, except for its last words.
-    changed = max((one.message for one in files if one.is_new), default=-1)
-    noted = min(changed, max((one.message for one in last), default=-1))
-    last = [one for one in last if not (one.working and one.message < noted)]
-    is_over = changed >= 0 or any(one.user and one.text != UNREADABLE for one in quotes)
     said = carried(Group.AGENT)
-    said = [*_without_notes(said, "" if quotes or not said else said[-1].text, is_over=is_over)]
+    # A note leaves with the next words of anyone.
+    is_over = any(one.user and one.text != UNREADABLE for one in quotes) or bool(last)
+    said = [one for one in said if not (one.working and is_over)]
     said += (one for one in quotes if not (one.user or one.last))
     del quotes
     typed = max((one.message for one in users if one.text != UNREADABLE), default=-1)
@@ -99,6 +97,13 @@ def gathered(
         end = min((one.message for one in users), default=0)
         last = [one._replace(last=True) for one in said if one.message < end]
         said = [one for one in said if one.message >= end]
+    made = [call.message for call in calls if call.tool]
+
+    def dated(one: Quote) -> Quote:
+        since = len(made) - bisect_right(made, one.message)
+        return one._replace(ago=one.ago + since) if since else one
+
+    said, last = [*map(dated, said)], [*map(dated, last)]
     seen = {one.text for one in last}
     told = {one.text for one in users}
     foreign = (one for found in before for one in _orders_in(found.left_over, told))
@@ -113,7 +118,7 @@ def gathered(
     results: tuple[Quote, ...] = ()
     if is_stepped:
         steps = steps_of(carried(Group.STEPS), calls, files, max(newest, typed))
-        results = results_of(carried(Group.RESULTS), calls, files, history.reads_file)
+        results = results_of(carried(Group.RESULTS), calls, files)
     return Contents(
         {
             Group.USER: users,
@@ -129,19 +134,6 @@ def gathered(
         files,
         left_out,
     )
-
-
-def _without_notes(said: Iterable[Quote], last: str, *, is_over: bool) -> Iterator[Quote]:
-    """Yield what the agent said, without its short notes, and if the turn is over without any.
-
-    The note that ends with the `last` text stays.
-    """
-    for _, group in groupby(said, key=lambda one: one.message):
-        pieces = list(group)
-        is_long = sum(words_in(one.text) for one in pieces) >= LONG_NOTE
-        stays = pieces[-1].text == last or (is_long and not is_over)
-        if stays or not pieces[0].working:
-            yield from pieces
 
 
 def _other_summaries(history: History, reading: Reading, skipped: frozenset[int]) -> dict[int, str]:
