@@ -582,6 +582,4 @@ def _shortened(
         return None
     head = counter.truncate(part.text, half)
     tail = counter.truncate(part.text, half, end=True)
-    return replace(
-        part, text=f"{head}\n[... about {tokens - 2 * half} tokens left out ...]\n{tail}"
-    )
+    return replace(part, text=f"{head}\n[... about {tokens - 2 * half} tokens left out]\n{tail}")

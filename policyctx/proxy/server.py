@@ -181,6 +181,8 @@ class Proxy:
         connections.keep_header_bytes()
         self._forwarder = Forwarder(limits)
         await runner.setup()
+        # Before the first client comes: many at once may leave no file to load a module from.
+        await loop.run_in_executor(self._threads, self._turning.warm_up)
         server = await loop.create_server(
             partial(self._connection, runner),
             self._settings.host,
@@ -192,7 +194,6 @@ class Proxy:
             if self._endpoint is not None:
                 await others.enter_async_context(self._endpoint.running())
             self._port = server.sockets[0].getsockname()[1]
-            await loop.run_in_executor(self._threads, self._turning.warm_up)
             host = self._settings.host
             shown = f"[{host}]" if ":" in host else host
             ready(f"http://{shown}:{self._port}")

@@ -8,6 +8,8 @@ import json
 import os
 import resource
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -48,6 +50,25 @@ def test_a_proxy_without_files_left_logs_a_few_lines_and_recovers(
         for client in clients:
             client.close()
         assert asyncio.run(posted(proxy.url, json.dumps(body()).encode()))[0] == 200
+
+
+def test_a_proxy_that_is_flooded_while_it_starts_goes_on(tmp_path: Path) -> None:
+    """A process of its own, which loads each module by itself."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    command = [sys.executable, "-m", "policyctx", "proxy", "--policy", "coding-agent"]
+    command += ["--root", str(tmp_path), "--port", str(port)]
+    with (tmp_path / "log").open("w") as log, subprocess.Popen(command, stderr=log) as running:
+        resource.prlimit(running.pid, resource.RLIMIT_NOFILE, (60, 60))
+        clients: list[socket.socket] = []
+        while running.poll() is None and len(clients) < 100:
+            with suppress(ConnectionRefusedError):
+                clients.append(socket.create_connection(("127.0.0.1", port)))
+        with pytest.raises(subprocess.TimeoutExpired):
+            running.wait(6)
+        for client in clients:
+            client.close()
+        running.terminate()
 
 
 MANY = 5_000_000
