@@ -22,8 +22,11 @@ Strict = Annotated[bool, option("Exit with 1 if a step or key stays behind.", "-
 def export_anthropic(policy: Policy, strict: Strict = False, as_json: Json = False) -> None:
     """Print the context_management that says what a policy says, as far as the server can.
 
-    Each step and key that stays behind is listed on stderr with the reason. Exits with 1 under
-    --strict if there is one.
+    Each step and key that stays behind is listed on stderr with the reason: a key if the server
+    does something else there, a whole step if it runs on arrival or on overflow, takes other item
+    types, some tools or ephemeral ones alone, has other gates, alternatives of gates or another
+    shape of `keep_recent`, or is the second of its kind. Exits with 1 under --strict if there is
+    one.
 
     Example: policyctx export anthropic policy.yaml --strict
     """

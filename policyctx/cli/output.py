@@ -21,6 +21,7 @@ from rich.text import Text
 
 from policyctx.definitions.items import HostObject
 from policyctx.errors import HIDDEN, Diagnostic, visible
+from policyctx.messages.json_text import with_escaped_halves
 
 # The width of tables where no terminal is and `COLUMNS` gives none.
 _PIPED_WIDTH = 120
@@ -243,8 +244,13 @@ def write_json(text: str) -> None:
     """Write JSON to stdout as it is; on a terminal hidden characters are escapes in it."""
     if sys.stdout.isatty():
         text = text.translate(_JSON_ESCAPES)
-    sys.stdout.buffer.write(text.encode("utf-8", "surrogatepass"))
+    sys.stdout.buffer.write(json_bytes(text))
     sys.stdout.buffer.flush()
+
+
+def json_bytes(text: str) -> bytes:
+    """Return JSON in UTF-8, in which halves of characters are escapes."""
+    return with_escaped_halves(text.encode("utf-8", "surrogatepass"))
 
 
 def moment(at: float | None, form: str, *, here: bool = True) -> str:

@@ -16,20 +16,12 @@ from policyctx.cli.replay_output import print_regrets, print_replay, replay_csv,
 from policyctx.replay.cluster import executor
 from policyctx.replay.inventory import files_of_agents, require_files
 from policyctx.replay.places import RecordingFile, files, place_of
-from policyctx.replay.report.page import check_writable, write_report
+from policyctx.replay.report.page import check_writable, page, write_page
 from policyctx.replay.running import ShownSessions, Work, in_one_line, replayed, shown
 from policyctx.replay.terms import PricesOf
 
 # Of each item; the whole of most.
 _EXCERPT = 4_000
-
-
-def _scheduler(text: str) -> str:
-    if text != "local" and not text.startswith(("tcp://", "tls://")):
-        raise typer.BadParameter("expected `local`, or an address such as tcp://10.0.0.1:8786")
-    return text
-
-
 Recordings: TypeAlias = Annotated[
     list[str] | None,
     argument(
@@ -44,6 +36,12 @@ Agents: TypeAlias = Annotated[
         metavar="NAME",
     ),
 ]
+
+
+def _scheduler(text: str) -> str:
+    if text != "local" and not text.startswith(("tcp://", "tls://")):
+        raise typer.BadParameter("expected `local`, or an address such as tcp://10.0.0.1:8786")
+    return text
 
 
 def _since(text: str) -> float:
@@ -172,7 +170,8 @@ def replay(
     results = so_far.results
     so_far.calls = sum(len(one.calls) if in_full else one.figures.calls for one in results)
     if report is not None:  # before what is printed: the terminal may be closed
-        size = write_report(report, loaded.policy.name, results, list(progress.missing(so_far)))
+        missing = [*progress.missing(so_far)]
+        size = write_page(report, page(loaded.policy.name, results, missing))
     out = console()
     rows = [*map(ShownSessions.of, results)] if in_full and not as_json else results
     if as_json:

@@ -344,7 +344,7 @@ def replay_report(
         "policy": policy,
         "prices": prices,
         "prices_of": prices_source(),
-        "answer": answer.values(),
+        "answer": asdict(answer),
         "sessions": [
             {
                 "title": title,

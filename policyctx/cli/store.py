@@ -388,7 +388,7 @@ def restore_archive(
     session: Session = None,
     as_json: output.Json = False,
 ) -> None:
-    """Print the messages that a compaction replaced, a JSON array, byte for byte as archived.
+    """Print the messages that a compaction replaced, a JSON array, as archived.
 
     `policyctx store ls ROOT --type archive` lists the archives. `--json` puts the messages into an
     object, beside what is known of the archive.
@@ -404,7 +404,7 @@ def restore_archive(
     if path is None:
         output.write_json(text)
     else:
-        path.write_bytes(text.encode("utf-8", "surrogatepass"))
+        path.write_bytes(output.json_bytes(text))
 
 
 def _chosen(stores: Stores, archive: str | None, root: str) -> tuple[str, IndexEntry]:

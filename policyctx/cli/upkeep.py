@@ -16,6 +16,7 @@ from policyctx.cli.output import (
     argument,
     console,
     group,
+    json_bytes,
     option,
     print_json,
     write_json,
@@ -344,7 +345,7 @@ def restore(
     else:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
         with os.fdopen(os.open(path, flags, 0o600), "wb") as new:
-            new.write(text.encode("utf-8", "surrogatepass"))
+            new.write(json_bytes(text))
     left = f"; {counted(found.left, 'placeholder')} stay" if found.left else ""
     console(stderr=True).print(f"{counted(found.restored, 'text')} restored{left}")
 

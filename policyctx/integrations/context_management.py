@@ -108,6 +108,7 @@ class _Exporting:
         """Return the edit for the step; raises `_StaysBehindError` if there is none."""
         step, types = self._step, self._select.types
         _refuse(step.on == "arrival", "the server edits before a call, not as a result arrives")
+        _refuse(step.on == "overflow", "the server edits before a call, not after a refusal")
         if step.action.takes_messages:
             return self._compact()
         if types is None:

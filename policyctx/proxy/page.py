@@ -38,6 +38,25 @@ _PASSED = {
     "held": "sent as they came: the server holds their history",
     "unreadable_usage": "with a usage that could not be read",
 }
+_LONG = {"Session", "Item"}
+# The columns of numbers, in whichever table they are.
+_NUMBERS = {
+    "Call", "Calls", "Decisions", "Dollars", "Freed", "Spared", "Tokens freed", "Tokens sent",
+}  # fmt: skip
+_COLUMNS = ("Time", "Session", "Call", "Item", "What", "Step", "Rule", "Reason", "Freed")
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": SECURITY,
+    "Cross-Origin-Resource-Policy": "same-origin",
+    # A token may be a part of the address.
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+_MOST_SHOWN = 200
+_PER_PAGE = 50
+"""Sessions, whose journals are read."""
+_MOST_CHARS = 4000
+"""Of the text of an item."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,14 +224,6 @@ def _sessions(listed: Sequence[Listed], number: int, pages: int, *, is_dry: bool
     yield "</tbody></table></div></section>"
 
 
-_LONG = {"Session", "Item"}
-# The columns of numbers, in whichever table they are.
-_NUMBERS = {
-    "Call", "Calls", "Decisions", "Dollars", "Freed", "Spared", "Tokens freed", "Tokens sent",
-}  # fmt: skip
-_COLUMNS = ("Time", "Session", "Call", "Item", "What", "Step", "Rule", "Reason", "Freed")
-
-
 def _rules(counts: Counts) -> Iterator[str]:
     """Yield a table of what each rule decided since the proxy was started, the most first."""
     if not counts.freed:
@@ -310,21 +321,6 @@ def _time(at: float) -> str:
 
 def _dollars(amount: float) -> str:
     return f"${amount:,.2f}" if amount >= 1 else f"${amount:,.4f}"
-
-
-_HEADERS = {
-    "Cache-Control": "no-store",
-    "Content-Security-Policy": SECURITY,
-    "Cross-Origin-Resource-Policy": "same-origin",
-    # A token may be a part of the address.
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-}
-_MOST_SHOWN = 200
-_PER_PAGE = 50
-"""Sessions, whose journals are read."""
-_MOST_CHARS = 4000
-"""Of the text of an item."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,11 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from heapq import nlargest
 from statistics import median
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from policyctx.definitions.actions import Action
 from policyctx.errors import counted
@@ -226,10 +226,6 @@ class ReplayAnswer:
     missed: tuple[MissedItem, ...]
     """The items with most to read again, the largest first; not all of them."""
     advice: tuple[Advice, ...]
-
-    def values(self) -> dict[str, Any]:
-        """Return it as plain values, for JSON."""
-        return asdict(self)
 
 
 def answer_of(

@@ -292,11 +292,6 @@ class _Process:
         self._process.start()
         other.close()
 
-    @property
-    def pid(self) -> int | None:
-        """Its number, None before it has one."""
-        return self._process.pid
-
     def end(self) -> None:
         """End the process."""
         self.connection.close()

@@ -23,6 +23,19 @@ _UNITS = (
     (values.DURATION_PATTERN, lambda text: values.duration(text).seconds, "s"),
     (values.BYTES_PATTERN, lambda text: values.byte_size(text).bytes, "B"),
 )
+# What names something, or what is counted with: not a value that decides.
+_NAMES = frozenset(
+    {"apiVersion", "name", "description", "type", "tokenizer", "before", "extends", "remove"}
+)
+# What scenarios replace by their own.
+_REPLACED = frozenset({("store", "root"), ("store", "session_id"), ("store", "sync")})
+# For each comparison the one that differs from it only at the limit itself.
+_NEIGHBOURS = {
+    key: other
+    for key, one in COMPARISONS.items()
+    for other, two in COMPARISONS.items()
+    if one.is_lower == two.is_lower and one.is_open != two.is_open
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,21 +115,6 @@ def alternatives(annotation: Any) -> list[Any]:  # noqa: ANN401 - a type
     if get_origin(annotation) in {Union, type(int | str)}:
         return [one for part in get_args(annotation) for one in alternatives(part)]
     return [annotation]
-
-
-# What names something, or what is counted with: not a value that decides.
-_NAMES = frozenset(
-    {"apiVersion", "name", "description", "type", "tokenizer", "before", "extends", "remove"}
-)
-# What scenarios replace by their own.
-_REPLACED = frozenset({("store", "root"), ("store", "session_id"), ("store", "sync")})
-# For each comparison the one that differs from it only at the limit itself.
-_NEIGHBOURS = {
-    key: other
-    for key, one in COMPARISONS.items()
-    for other, two in COMPARISONS.items()
-    if one.is_lower == two.is_lower and one.is_open != two.is_open
-}
 
 
 @dataclass(frozen=True, slots=True)

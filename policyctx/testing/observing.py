@@ -81,6 +81,20 @@ _IF_TRUE: dict[str, Sides] = {
     "ephemeral": ("ephemeral", "others"),
 }
 _IF_GIVEN: dict[str, Sides] = {"keep_first": ("kept",), "with_input": ("shortened",)}
+Side: TypeAlias = tuple[RulePath, str]
+
+# The side of the rule that a verdict goes by, for reasons by which an item stays.
+_STAYS = {
+    "below_threshold": "below",
+    "failed_result": "left",
+    "first": "kept",
+    "not_ephemeral": "others",
+    "not_superseded": "others",
+    "offload_off": "refused",
+    "pinned": "pinned",
+}
+_RECENT = frozenset({"recent", "batch_recent"})
+_TOO_SMALL = frozenset({"nothing_long", "would_not_shrink"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,22 +247,6 @@ def _rule(path: RulePath, node: Node, sides: Sides, *, shows_value: bool = True)
     value = node.value if shows_value and is_scalar else ""
     shown = str(value).lower() if isinstance(value, bool) else str(value)
     return CoverageRule(path, node.named_at.file, node.named_at.line, shown, sides)
-
-
-Side: TypeAlias = tuple[RulePath, str]
-
-# The side of the rule that a verdict goes by, for reasons by which an item stays.
-_STAYS = {
-    "below_threshold": "below",
-    "failed_result": "left",
-    "first": "kept",
-    "not_ephemeral": "others",
-    "not_superseded": "others",
-    "offload_off": "refused",
-    "pinned": "pinned",
-}
-_RECENT = frozenset({"recent", "batch_recent"})
-_TOO_SMALL = frozenset({"nothing_long", "would_not_shrink"})
 
 
 def decided_sides(plan: Plan) -> set[Side]:

@@ -33,6 +33,20 @@ _FIELD = re.compile(r"\{(path|relative_path|cwd_path|root|session_id)\}")
 StepType: TypeAlias = Literal["given", "when", "then"]
 TYPES: tuple[StepType, ...] = get_args(StepType)
 Function = TypeVar("Function", bound=Callable[..., object])
+_QUOTED = re.compile(r"\"(?:[^\"\\]|\\.)*\"")
+_WORD = re.compile(r"[^\W\d_]+")
+_ENDING = re.compile(r"(?<=\w{3})(ing|ed|es|s|ly|e|y)$")
+# Words that say nothing of what a step is about, and units of time, which are all alike.
+_NOTHING = frozenset(
+    "a an and are as at be been by did for from had has have he in is it its of on or she so that"  # noqa: SIM905
+    " the their them then there they this to was were which with".split()
+).union(COUNT_WORDS)
+_TIME = re.compile(r"(second|minute|hour|day|week|duration)s?")
+_SAME = 4
+"""Words that begin with so many letters of one another are of one stem."""
+# What letters count beside words, a word of the meaning beside one of the example, and what a step
+# of another type loses; the least likeness, and how far it may be below the best.
+_LETTERS, _TOLD, _OTHER_TYPE, _LIKE, _BEHIND = 0.7, 0.7, 0.3, 0.5, 0.35
 
 
 class StepSentence(StepParser):
@@ -267,22 +281,6 @@ class Definitions:
     def _rarity(self, word: str) -> float:
         having = sum(_has(told, word) for told in self._words.values())
         return 1 / math.sqrt(1 + having)
-
-
-_QUOTED = re.compile(r"\"(?:[^\"\\]|\\.)*\"")
-_WORD = re.compile(r"[^\W\d_]+")
-_ENDING = re.compile(r"(?<=\w{3})(ing|ed|es|s|ly|e|y)$")
-# Words that say nothing of what a step is about, and units of time, which are all alike.
-_NOTHING = frozenset(
-    "a an and are as at be been by did for from had has have he in is it its of on or she so that"  # noqa: SIM905
-    " the their them then there they this to was were which with".split()
-).union(COUNT_WORDS)
-_TIME = re.compile(r"(second|minute|hour|day|week|duration)s?")
-_SAME = 4
-"""Words that begin with so many letters of one another are of one stem."""
-# What letters count beside words, a word of the meaning beside one of the example, and what a step
-# of another type loses; the least likeness, and how far it may be below the best.
-_LETTERS, _TOLD, _OTHER_TYPE, _LIKE, _BEHIND = 0.7, 0.7, 0.3, 0.5, 0.35
 
 
 @lru_cache(maxsize=1024)

@@ -169,9 +169,7 @@ def standard_error(clusters: Sequence[float]) -> float:
     return math.sqrt(spread / (count - 1) * count)
 
 
-def bootstrap_interval(
-    clusters: Sequence[float], *, seed: int, draws: int = _DRAWS, level: float = _LEVEL
-) -> Interval | None:
+def bootstrap_interval(clusters: Sequence[float], *, seed: int) -> Interval | None:
     """Return the percentile interval of the sum of clusters, drawn with replacement.
 
     None for fewer than two clusters, of which nothing can be said.
@@ -179,8 +177,8 @@ def bootstrap_interval(
     if len(clusters) <= 1:
         return None
     chance = random.Random(seed)  # noqa: S311 - no secret
-    sums = sorted(math.fsum(chance.choices(clusters, k=len(clusters))) for _ in range(draws))
-    outside = (1 - level) / 2
+    sums = sorted(math.fsum(chance.choices(clusters, k=len(clusters))) for _ in range(_DRAWS))
+    outside = (1 - _LEVEL) / 2
     return Interval(quantile(sums, outside), quantile(sums, 1 - outside))
 
 

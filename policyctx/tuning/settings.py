@@ -36,6 +36,21 @@ _COMPACT: Yaml = {"name": "summarise", "do": "compact"}
 _WHEN_TO_SUMMARISE = "80%"
 # What means nothing for a policy that offloads nothing.
 _OF_OFFLOADING = frozenset({MIN_TOKENS, KEEP_RECENT, GATE, TOOL})
+_MEANINGS = {
+    OFFLOADING: "offloading none: only the steps that summarise",
+    MIN_TOKENS: "min_tokens N: smaller items stay",
+    KEEP_RECENT: "keep_recent N: the newest N items stay",
+    BREAKPOINTS: "breakpoints: who sets the cache markers, auto: the policy",
+    SUMMARIES: "summaries N%: summarise at N% of the context window, none: never",
+    TOOL: "tool NAME N: items of this tool leave from N tokens on, keep: they stay",
+}
+_MEANINGS_OF_GATES = {
+    NONE: "when none: offload before every call",
+    "idle": "when idle: after a pause in which the prompt cache expires",
+    "frees": "when frees N: if N tokens leave at once",
+    "tokens": "when tokens N: at N of the context window",
+    "pays_back": "when pays_back N: if it pays within N calls, or N% of those expected",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,23 +82,6 @@ class Setting:
         values = dict(self.values)
         said = [f"{knob} {values[knob]}" for knob in KNOBS if knob in values]
         return ", ".join(said) or "as it is"
-
-
-_MEANINGS = {
-    OFFLOADING: "offloading none: only the steps that summarise",
-    MIN_TOKENS: "min_tokens N: smaller items stay",
-    KEEP_RECENT: "keep_recent N: the newest N items stay",
-    BREAKPOINTS: "breakpoints: who sets the cache markers, auto: the policy",
-    SUMMARIES: "summaries N%: summarise at N% of the context window, none: never",
-    TOOL: "tool NAME N: items of this tool leave from N tokens on, keep: they stay",
-}
-_MEANINGS_OF_GATES = {
-    NONE: "when none: offload before every call",
-    "idle": "when idle: after a pause in which the prompt cache expires",
-    "frees": "when frees N: if N tokens leave at once",
-    "tokens": "when tokens N: at N of the context window",
-    "pays_back": "when pays_back N: if it pays within N calls, or N% of those expected",
-}
 
 
 def legend(settings: Iterable[Setting]) -> list[str]:

@@ -55,6 +55,17 @@ def test_strict_exits_with_1_and_prints_the_edits_all_the_same() -> None:
     assert (run.returncode, json.loads(run.stdout)) == (1, {"edits": []})
 
 
+def test_a_step_on_overflow_stays_behind(tmp_path: Path) -> None:
+    file = tmp_path / "overflow.yaml"
+    file.write_text(
+        "apiVersion: policyctx/v1\nname: overflow\nitems: {tool_result: {offload: true}}\n"
+        "steps:\n  - {name: late, on: overflow, do: clear, select: {types: [tool_result]}}\n"
+    )
+    run = policyctx("export", "anthropic", file)
+    assert json.loads(run.stdout) == {"edits": []}
+    assert "steps.late: the server edits before a call, not after a refusal\n" in run.stderr
+
+
 def test_the_report_is_json() -> None:
     preset = (ROOT / "policies" / "claude-code.yaml").read_text(encoding="utf-8").splitlines()
     line = 1 + preset.index("  - name: offload-on-arrival")

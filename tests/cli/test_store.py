@@ -13,11 +13,14 @@ from typing import Protocol
 import pytest
 import typer.main
 
+from policyctx import Session
 from policyctx.cli import main
 from policyctx.messages.json_text import JSON
 from policyctx.store.content import Content, Origin
 from policyctx.store.filesystem import ContextFileSystem
 from tests.cli import running
+from tests.conversations import session_of, user
+from tests.policies import policy
 from tests.store.bucket import BUCKET, serving
 from tests.store.contents import names_below, result
 
@@ -114,6 +117,25 @@ def test_a_text_is_printed_exactly(policyctx: Command, root: Path) -> None:
     assert policyctx("store", "cat", root, path, "--lines", "2-").stdout == TEXT[6:]
     report = json.loads(policyctx("store", "cat", root, "toolu_01", "--json").stdout)
     assert (report["text"], report["tool_name"]) == (TEXT, "Bash")
+
+
+@pytest.mark.parametrize("command", ["restore", "restore-archive"])
+def test_restored_halves_of_characters_are_escapes(
+    policyctx: Command, tmp_path: Path, command: str
+) -> None:
+    messages = [*session_of("\ud800 値 " * 500), user("\udc00")]
+    gate = "when: {tokens: {at_least: 1}}"
+    step = "do: offload" if command == "restore" else f"do: compact, {gate}"
+    text = f"items: {{tool_result: {{offload: true}}}}\nsteps: [{{name: s, {step}}}]"
+    with Session(policy(text), root=tmp_path / "root", session_id="s") as session:
+        (tmp_path / "left.json").write_text(json.dumps(session.apply(messages).messages))
+    given = [tmp_path / "left.json"] if command == "restore" else []
+    both: list[list[str | Path]] = [[], ["-o", tmp_path / "back.json"]]
+    for more in both:
+        run = policyctx("store", command, tmp_path / "root", *given, *more)
+        back = (tmp_path / "back.json").read_bytes() if more else run.stdout.encode()
+        found = json.loads(back.decode())
+        assert found == messages[: len(found)]
 
 
 def test_an_unknown_key_is_rejected_with_a_suggestion(policyctx: Command, root: Path) -> None:

@@ -79,8 +79,8 @@ class Quote(NamedTuple):
     """Whether it is of the agent's last messages."""
     working: bool = False
     """Whether the agent said it before its calls."""
-    gap: bool = False
-    """Whether pieces before it were left out, since no room is for them."""
+    gap: int = 0
+    """1 if pieces before it were left out, and one more for each that no summary has room for."""
     depth: int = 0
     """How many titles and leads of its message it is under."""
     ago: int = 0
@@ -107,8 +107,15 @@ def quotes_in(history: History, reading: Reading, skipped: frozenset[int]) -> It
             pieces = pieces_of(item.text, of_agent=True)
             ends = ((one, 0) for one in pieces) if is_last else _ends_of(pieces, _MOST_PIECES)
             for one, more in ends:
-                quote = Quote(one.text, item.message, user=False, last=is_last, depth=one.depth)
-                yield quote._replace(working=is_last and working, gap=more > 0)
+                yield Quote(
+                    one.text,
+                    item.message,
+                    user=False,
+                    last=is_last,
+                    working=is_last and working,
+                    gap=int(more > 0),
+                    depth=one.depth,
+                )
 
 
 def _ends_of(
@@ -175,8 +182,10 @@ def _not_agents(item: Item, author: str, reading: Reading, position: int) -> Ite
         for one, more in _ends_of(pieces_of(item.text), _TYPED_PIECES, _is_rule):
             # An element that a program put there says little of what the user wants.
             if not (one.pasted and one.text.startswith("[<")):
-                quote = Quote(one.text, item.message, user=True, pasted=one.pasted)
-                yield quote._replace(gap=more > 0, depth=one.depth)
+                gap = int(more > 0)
+                yield Quote(
+                    one.text, item.message, user=True, pasted=one.pasted, gap=gap, depth=one.depth
+                )
     elif item.kind == "system_prompt":
         yield from _prohibited(item)
     elif is_unreadable(item):

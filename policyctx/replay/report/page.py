@@ -46,7 +46,7 @@ def overview(policy: str, sessions: Sequence[SimulatedSession], missing: Sequenc
     whole = total(figures)
     return {
         "policy": policy,
-        "answer": answer_of(sessions, figures, whole).values(),
+        "answer": asdict(answer_of(sessions, figures, whole)),
         "windows": whole.windows,
         "prices_of": prices_source(),
         "is_priced": whole.priced > 0,
@@ -298,16 +298,6 @@ def check_writable(path: Path) -> None:
         raise ReportError(str(path), f"there is no folder {folder}")
     if not os.access(path if path.exists() else folder, os.W_OK):
         raise ReportError(str(path), "permission denied")
-
-
-def write_report(
-    path: Path, policy: str, sessions: Sequence[SimulatedSession], missing: Sequence[str] = ()
-) -> int:
-    """Write the page of sessions that were replayed under a policy; return its size in bytes.
-
-    `missing` are sentences on what the page does not show. Raises `ReportError`.
-    """
-    return write_page(path, page(policy, sessions, missing))
 
 
 def write_page(path: Path, pieces: Iterable[str]) -> int:
