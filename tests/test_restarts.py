@@ -1205,6 +1205,26 @@ def test_several_dropped_words_that_are_said_again_behind_a_copy_of_the_returned
 
 
 @in_all_shapes
+def test_the_own_list_has_what_was_dropped_at_the_end_of_two_returned_lists(
+    shape: str, tmp_path: Path
+) -> None:
+    """All that followed the first question left, so the own list begins with what was returned."""
+    compiled = policy(
+        "items: {tool_result: {offload: true}}\nmin_chars: 0\nstore: {sync: never}\nsteps:\n"
+        "  - {name: old, do: drop, select: {types: [assistant_message, tool_call, tool_result]}}\n"
+    )
+    live = opened(compiled, tmp_path, shape)
+    full, left = [], list(ROUNDS[shape](0)[:1])
+    full += left
+    for i in range(2):
+        more = ROUNDS[shape](i)[1:]
+        full += more
+        left = list(live.apply([*left, *more]).messages)
+    assert left == full[:1]
+    assert left_before_decisions(live, full, shape) == left
+
+
+@in_all_shapes
 def test_a_result_that_was_edited_on_arrival_is_there_in_a_longer_list_after_a_compaction(
     shape: str, tmp_path: Path
 ) -> None:

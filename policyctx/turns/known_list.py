@@ -236,6 +236,8 @@ class KnownList:
                 return None
             # The objects may be those of an earlier output, with what was dropped since.
             ended = [*self._ended()] if messages is not self.output else []
+            # What the list lacked when it was given may have been before that.
+            ended += conversation.gone_before if ended else ()
         return Form(messages[len(form) :], gone, self.is_guess or len(messages) < len(form), ended)
 
     def _ended(self) -> Iterator[ItemKey]:

@@ -111,9 +111,11 @@ class SeenList(NamedTuple):
         if not is_given and not self.left.begins(contents):
             return None
         form, drops = self.given if is_given else self.left, [*ledger.drops]
-        gone, ended = (frozenset(_of_runs(runs, drops)) for runs in (form.gone, self.ended))
+        # What the list lacked when it was given may have been before what ended it.
+        ended = () if is_given or not self.ended else (*self.ended, *self.given.gone)
+        gone, last = (frozenset(_of_runs(runs, drops)) for runs in (form.gone, ended))
         is_guess = self.is_guess and bool(self.given.gone)
-        return Form(messages[form.length :], gone, is_guess, () if is_given else ended)
+        return Form(messages[form.length :], gone, is_guess, last)
 
 
 def last_seen(records: Sequence[Mapping[str, Any]], ledger: Ledger) -> SeenList | None:
