@@ -26,7 +26,7 @@ from benchmarks.browser import chromium, emulated
 from benchmarks.runner import markdown_table
 from policyctx.replay.places import files
 from policyctx.replay.recording import Recording
-from policyctx.replay.report.page import write_report
+from policyctx.replay.report.page import page, write_page
 from policyctx.replay.running import Done, FailedRecording, PartlyRead, PassedOver, replayed, worked
 from policyctx.replay.simulated import SimulatedSession
 
@@ -61,13 +61,13 @@ def main(arguments: Sequence[str]) -> int:
     folder = Path(arguments[0]) if arguments else TRACES
     sessions = list(islice(cycle(_replayed(folder)), SESSIONS))
     with TemporaryDirectory() as temporary:
-        page = Path(temporary) / "out.html"
-        size = write_report(page, POLICY, sessions)
+        path = Path(temporary) / "out.html"
+        size = write_page(path, page(POLICY, sessions))
         print(f"{len(sessions)} sessions, {sum(len(s.calls) for s in sessions):,} calls,"
               f" {size:,} bytes; medians of {ROUNDS} rounds")  # fmt: skip
         ways = {"on a desk": 1280, "on a phone": 390}
         found = {
-            name: [_opening(page, width) for _ in range(ROUNDS)] for name, width in ways.items()
+            name: [_opening(path, width) for _ in range(ROUNDS)] for name, width in ways.items()
         }
     print(
         markdown_table(

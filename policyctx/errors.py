@@ -31,8 +31,6 @@ PolicyctxError
     └── MissingExtraError          an optional dependency is not installed
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -44,6 +42,15 @@ from typing import Literal, TypeVar
 _SHOWN_CHARS = 200
 
 T = TypeVar("T")
+# Characters that are shown as escapes. Control characters would work a terminal; those that change
+# the direction of a text, or that nothing shows, would make it read as another one. Joiners
+# (U+200C, U+200D) stay: scripts and emoji need them.
+HIDDEN = (
+    *(code for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\n\t"),
+    0xAD, 0x61C, 0x180E, 0x200B, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2060, 0x2070),
+    0xFEFF, *range(0xFFF9, 0xFFFC), *range(0xE0000, 0xE0080),
+)  # fmt: skip
+_SURROGATES = range(0xD800, 0xE000)
 
 
 class PolicyctxError(Exception):
@@ -81,7 +88,7 @@ class Location:
     def __str__(self) -> str:
         return f"{self.file}:{self.line}:{self.column}" if self.line else self.file
 
-    def seen_from(self, other: Location) -> str:
+    def seen_from(self, other: "Location") -> str:
         """Return the location for a message at another one: `line 3`, or with its file."""
         if self.file != other.file:
             return str(self)
@@ -172,7 +179,7 @@ class ShapeError(MessagesError):
         place = "" if index is None else f"message {index}: "
         super().__init__(f"{place}the shape {shape} is wrong: {mistake}", index=index)
 
-    def at(self, index: int) -> ShapeError:
+    def at(self, index: int) -> "ShapeError":
         """Return the same error about the message at a position."""
         return ShapeError(self.shape, self.mistake, index=index)
 
@@ -511,17 +518,6 @@ def in_words(error: BaseException) -> str:
     except Exception:  # noqa: BLE001 - an error whose text cannot be had
         return name
     return f"{name}: {text[:_SHOWN_CHARS]}" if text else name
-
-
-# Characters that are shown as escapes. Control characters would work a terminal; those that change
-# the direction of a text, or that nothing shows, would make it read as another one. Joiners
-# (U+200C, U+200D) stay: scripts and emoji need them.
-HIDDEN = (
-    *(code for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\n\t"),
-    0xAD, 0x61C, 0x180E, 0x200B, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2060, 0x2070),
-    0xFEFF, *range(0xFFF9, 0xFFFC), *range(0xE0000, 0xE0080),
-)  # fmt: skip
-_SURROGATES = range(0xD800, 0xE000)
 
 
 def visible(text: str) -> str:

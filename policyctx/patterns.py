@@ -19,11 +19,9 @@ class LinearPattern(Protocol):
 
     def search(self, text: str) -> Any:  # noqa: ANN401 - re2 has no types
         """Return the first match, None for none."""
-        ...
 
     def finditer(self, text: str) -> Iterator[Any]:
         """Yield the matches, from left to right."""
-        ...
 
 
 def names_of_marks(text: str) -> list[str]:

@@ -48,6 +48,23 @@ extends: tool-direct-offload
 min_chars: 0
 """,
 )
+# Options of earlier versions of the requirements document, by name (PRD context-compact F-003).
+_REMOVED = {
+    "tail_retention_ratio": "it was removed: no tail of the history is kept, the summary replaces"
+    " everything behind the leading system messages, and the files that were read last come back"
+    " (max_restore_files). Delete the option; a policy with `compaction: {keep_recent: …}` keeps"
+    " the newest messages"
+}
+# Each call stands alone.
+_POLICY = PolicySource(
+    "compact_messages",
+    """\
+apiVersion: policyctx/v1
+name: compact-messages
+extends: context-compact
+store: {state: none}
+""",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,25 +274,6 @@ def _result(result: Result, session: Session) -> OffloadResult:
                 origin = Origin.of(found.item, tokens=None, block=None)
                 store.save([Content(path, found.item.text, path, origin)])
     return OffloadResult(copy.deepcopy(message), 0, f"{store.root}/{path}")
-
-
-# Options of earlier versions of the requirements document, by name (PRD context-compact F-003).
-_REMOVED = {
-    "tail_retention_ratio": "it was removed: no tail of the history is kept, the summary replaces"
-    " everything behind the leading system messages, and the files that were read last come back"
-    " (max_restore_files). Delete the option; a policy with `compaction: {keep_recent: …}` keeps"
-    " the newest messages"
-}
-# Each call stands alone.
-_POLICY = PolicySource(
-    "compact_messages",
-    """\
-apiVersion: policyctx/v1
-name: compact-messages
-extends: context-compact
-store: {state: none}
-""",
-)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,12 @@ from pathlib import Path
 from typing import BinaryIO
 
 _PACKAGE = Path(__file__).resolve().parent
+_KINDS = (
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
 
 
 def shipped_folder(name: str) -> Path:
@@ -39,14 +45,6 @@ def open_file(path: Path, *, allow_pipe: bool = False) -> BinaryIO:
         file.close()
         raise
     return file
-
-
-_KINDS = (
-    (stat.S_ISFIFO, "a pipe"),
-    (stat.S_ISSOCK, "a socket"),
-    (stat.S_ISCHR, "a device"),
-    (stat.S_ISBLK, "a device"),
-)
 
 
 def _require_regular(mode: int, path: Path) -> None:

@@ -88,8 +88,8 @@ name, then globs in the order written), the item type, the types that it refines
 (`Session(hints={"browser": {"keep_recent": 3}})`), the top level. Without any, `offload` is
 `false`, `min_tokens` is 0, nothing is pinned, and only what is `recalled` is recent.
 
-A type of your own inherits the keys of the built-in one, and is selected where that one is named.
-Yours are tried in the order written.
+A type of your own is selected where the built-in one is named. Yours are tried in the order
+written.
 
 `recalled` is a result of `read_offloaded` or `search_offloaded`, or of a call that names a file of
 the store. Its own `keep_recent` is 3, and no step takes it on arrival.
@@ -139,9 +139,9 @@ without a tail; else it is what makes `{head}{gap}{tail}` the whole text.
 Each row of `{outline}` begins with its line in the text, within a long line with `LINE:CHARACTER`.
 No model is asked.
 
-In the input of a call these fields tell of the replaced string: `{head}`, `{tail}`, `{outline}`,
-`{tokens}`, `{chars}`, `{lines}`, `{omitted_lines}`, `{omitted_chars}`. `{sha256}` is that of the
-whole input, as the file holds it.
+Where a string in the input of a call is replaced, these fields describe that string: `{head}`,
+`{tail}`, `{outline}`, `{tokens}`, `{chars}`, `{lines}`, `{omitted_lines}`, `{omitted_chars}`.
+`{sha256}` is that of the whole input, as the file holds it.
 
 `{omitted_lines}` counts the lines of which nothing is shown, `{omitted_chars}` all characters not
 shown.
@@ -170,10 +170,9 @@ A step sees the list as the steps before it have left it. What was offloaded onc
 placeholder. A step `on: arrival` sees one item at a time, and has no gates, no `keep_recent`,
 `order`, `until`, `ephemeral` or `unit`.
 
-`drop` takes what is kept and what a placeholder stands for. A result goes with its call and a call
-with its result; parallel calls beside them stay. An item stays if its removal would leave an
-assistant message first or last, or only thinking in a message, or take a pinned item along. `drop`
-has no `placeholder`, `must_shrink` or `with_input`.
+`drop` takes what is kept and what a placeholder stands for. A result and its call go together;
+parallel calls beside them stay. An item stays if its removal would leave an assistant message first
+or last, or only thinking in a message, or take a pinned item along. `drop` has no `must_shrink`.
 
 What is selected takes its `unit` along; a call and its result, with their units, leave together.
 The unit stays where anything in it is recent by the step's `keep_recent`, pinned, protected,
@@ -188,12 +187,12 @@ keeps the newest; `except_tools`, `errors: false`, pins, `offload: false`, thres
 `largest` measures in the unit of this `select`'s threshold, else of the policy's, else in tokens.
 `by_type` needs `types`; what only `"*"` names goes last.
 
-`with_input` replaces the long strings of the input when the step takes the result, unless the call
-is pinned or has `offload: false`; `leave: empty` leaves `{}`, and `offload` saves it first.""",
+`with_input` leaves a call that is pinned or has `offload: false`; `offload` saves the input
+first.""",
     "Until": """\
 `tokens` are those that the gate of this name compares; `frees` are net of placeholders.""",
     "Gates": """\
-A share of the window is not rounded. The plan has every comparison.
+A share of the window is not rounded.
 
 `ratio` is closed when nothing is selected, `idle` before the first model call.
 

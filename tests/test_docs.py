@@ -77,7 +77,7 @@ def test_a_page_installs_from_a_clone_while_no_index_has_the_package(path: Path)
     page = path.read_text("utf-8")
     assert "pip install 'policyctx" not in page
     found = re.search(r"^    pip install '\.\[.*", page, re.MULTILINE)
-    assert found is None or found[0].endswith("   # in your clone of the repository")
+    assert found is None or found[0].endswith("   # in your clone")
 
 
 @pytest.mark.parametrize("preset", preset_names())

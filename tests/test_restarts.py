@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Callable, Generator
 from contextlib import suppress
@@ -411,6 +412,52 @@ def test_a_compaction_of_a_late_result_of_a_dropped_call_applies_again_after_a_r
         compactions += live.apply(list(full)).compacted
         left_of(live, full, shape)
     assert compactions
+
+
+@in_all_shapes
+@pytest.mark.parametrize("equal", ["result", "text of a late result", "summary"])
+def test_a_compaction_of_what_is_equal_to_dropped_items_applies_again_after_a_restart(
+    equal: str, shape: str, tmp_path: Path
+) -> None:
+    """They were dropped, or replaced after that; a message that a turn edited has the others."""
+    taken = "tool_result" if equal == "result" else "user_message, compaction_summary"
+    compiled = policy(
+        "items: {tool_result: {offload: true}, compaction_summary: {offload: true}}\n"
+        "min_chars: 0\nstore: {sync: never}\nsteps:\n"
+        f"  - {{name: old, do: drop, select: {{types: [{taken}], keep_recent: 1}}}}\n"
+        + TRIM.replace("since_last: {messages: {over: 2}}", "messages: {over: 7}")
+    )
+    live, full, compactions = opened(compiled, tmp_path, shape), list[Any](), 0
+    for i in range(8):
+        asked, found = ROUNDS[shape](0 if equal == "result" else i)[-2:]
+        late = [late_result(shape, 9)]
+        if equal == "result" and shape not in {"chat", "responses"}:
+            found, late = both(found, *late), []
+        for more in (ROUNDS[shape](i)[0], asked, found, *late):
+            full.append(more)
+            compactions += live.apply(list(full)).compacted
+            left_before_decisions(live, full, shape)
+    assert compactions > 1
+
+
+@in_all_shapes
+def test_a_pair_that_is_equal_to_a_replaced_one_stays_dropped_after_a_restart(
+    shape: str, tmp_path: Path
+) -> None:
+    """The call's id is used again behind the summary, and the caller sends its own list."""
+    compiled = policy(
+        "items: {tool_result: {offload: true}}\nmin_chars: 0\nstore: {sync: never}\nsteps:\n"
+        f"  - {DROPPING['results']}\n" + TRIM.replace("over: 2", "over: 20")
+    )
+    live = opened(compiled, tmp_path, shape)
+    full = [*ROUNDS[shape](0), ROUNDS[shape](1)[0]]
+    compacted = live.compact(list(full)).compacted
+    for i in (0, 2, 3):
+        full += [*ROUNDS[shape](i)[-2:], ROUNDS[shape](i + 1)[0]]
+        result = live.apply(list(full))
+        left_before_decisions(live, full, shape)
+    assert compacted
+    assert "c0" not in str(result.messages)
 
 
 @in_all_shapes
@@ -1140,6 +1187,44 @@ def test_dropped_words_that_are_said_again_behind_the_returned_list_are_new_afte
 
 
 @in_all_shapes
+def test_several_dropped_words_that_are_said_again_behind_a_copy_of_the_returned_list_are_new(
+    shape: str, tmp_path: Path
+) -> None:
+    """The caller has saved and read the list, so that its objects are others."""
+    compiled = policy(
+        "store: {sync: never}\nmin_chars: 0\nsteps:\n  - {name: old, do: drop, select:"
+        " {types: [user_message, assistant_message], keep_recent: {messages: 2}}}\n"
+    )
+    live = opened(compiled, tmp_path, shape)
+    own = [one for i in range(3) for one in (ROUNDS[shape](i)[0], reply(shape, f"so {i}"))]
+    left = live.apply([*own, ROUNDS[shape](3)[0]]).messages
+    again = [reply(shape, "so 0"), ROUNDS[shape](1)[0]]
+    result = live.apply([*copy.deepcopy(left), *again])
+    assert list(result.messages)[-2:] == again
+    assert left_of(live, [*result.messages], shape) == list(result.messages)
+
+
+@in_all_shapes
+def test_the_own_list_has_what_was_dropped_at_the_end_of_two_returned_lists(
+    shape: str, tmp_path: Path
+) -> None:
+    """All that followed the first question left, so the own list begins with what was returned."""
+    compiled = policy(
+        "items: {tool_result: {offload: true}}\nmin_chars: 0\nstore: {sync: never}\nsteps:\n"
+        "  - {name: old, do: drop, select: {types: [assistant_message, tool_call, tool_result]}}\n"
+    )
+    live = opened(compiled, tmp_path, shape)
+    full, left = [], list(ROUNDS[shape](0)[:1])
+    full += left
+    for i in range(2):
+        more = ROUNDS[shape](i)[1:]
+        full += more
+        left = list(live.apply([*left, *more]).messages)
+    assert left == full[:1]
+    assert left_before_decisions(live, full, shape) == left
+
+
+@in_all_shapes
 def test_a_result_that_was_edited_on_arrival_is_there_in_a_longer_list_after_a_compaction(
     shape: str, tmp_path: Path
 ) -> None:
@@ -1175,3 +1260,41 @@ def test_replies_that_were_dropped_at_the_end_leave_a_list_that_is_cut_off_behin
     left = live.apply(list(own)).messages
     assert len(left) == 1
     assert left_before_decisions(live, own[:2], shape) == left
+
+
+OLD_RESULTS = """
+items: {tool_result: {offload: true, keep_recent: 1}}
+steps: [{name: old, do: offload}]
+"""
+
+
+def test_a_list_with_nothing_of_the_saved_session_is_warned_of_once(tmp_path: Path) -> None:
+    opened = partial(Session, policy(OLD_RESULTS), root=tmp_path, session_id="s")
+    said = [*anthropic(0), *anthropic(1)]
+    first = opened().apply(said)
+    assert first.files
+    assert not first.warnings
+    again = opened()
+    [warning] = again.apply([_said("user", "Something else.")]).warnings
+    assert warning == (
+        "this list has nothing of the item that left in this session before; if it is another"
+        " conversation, give it a session_id of its own"
+    )
+    assert not again.apply([_said("user", "Something else."), *anthropic(2)]).warnings
+
+
+@pytest.mark.parametrize("form", ["own", "returned", "longer"])
+def test_a_list_that_goes_on_has_no_warning(form: str, tmp_path: Path) -> None:
+    opened = partial(Session, policy(OLD_RESULTS), root=tmp_path, session_id="s")
+    said = [*anthropic(0), *anthropic(1)]
+    returned = list(opened().apply(said).messages)
+    lists = {"own": said, "returned": returned, "longer": [*returned, *anthropic(2)]}
+    assert not opened().apply(lists[form]).warnings
+
+
+def test_a_list_after_a_compaction_has_no_warning(tmp_path: Path) -> None:
+    opened = partial(Session, policy(OLD_RESULTS), root=tmp_path, session_id="s")
+    session = opened()
+    session.apply([*anthropic(0), *anthropic(1)])
+    returned = list(session.compact([*anthropic(0), *anthropic(1)]).messages)
+    assert not opened().apply([*returned, _said("user", "Go on.")]).warnings

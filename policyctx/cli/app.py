@@ -12,6 +12,9 @@ from policyctx.cli import print_version
 from policyctx.definitions.items import HostObject
 from policyctx.errors import PolicyError
 
+_YAML = (".yaml", ".yml")
+A_POLICY = "a policy is a preset's name or a YAML file"
+
 
 class _Listed(NamedTuple):
     """What the list says of a command, and where it is."""
@@ -76,8 +79,7 @@ _COMMANDS = {
         "exporting:export_app", "Write a policy in the words of a server that edits contexts."
     ),
     "import": _Listed(
-        "exporting:import_app",
-        "Make a policy of what a server that edits contexts is asked to do.",
+        "exporting:import_app", "Make a policy of what a server that edits contexts is asked to do."
     ),
 }
 
@@ -123,10 +125,6 @@ class _Imported(TyperCommand):
                 way = " ".join(("policyctx", *ctx.command_path.split()[1:], *order))
                 error.add_note(f"note: the order is `{way}`; {A_POLICY}")
             raise
-
-
-_YAML = (".yaml", ".yml")
-A_POLICY = "a policy is a preset's name or a YAML file"
 
 
 class _Commands(TyperGroup):

@@ -25,6 +25,7 @@ from policyctx.session import Session
 from policyctx.turns.request import Request
 
 _LISTED = 50
+_NO_CALLS = "--call needs a recording with calls of a model"
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,9 +145,7 @@ class Given:
 
     def _window(self, session: Session) -> int:
         model, name, last = session.policy.model, self._named(session), self._last
-        if last is None:
-            return window_of(model, name)
-        return called_window(last, model, name, last.at)
+        return window_of(model, name) if last is None else called_window(last, model, name, last.at)
 
     @property
     def _last(self) -> ModelCall | None:
@@ -229,8 +228,7 @@ def _read(content: bytes, name: str, choice: RecordedChoice, *, quiet: bool) -> 
         return _request_without(error, content, choice)
     if choice.call is not None:
         return _at_call(recording, choice.call, unread)
-    learns = len(recording.calls)
-    whole = Given(RequestBody(recording.messages()), recording, learns, unread=unread)
+    whole = Given(RequestBody(recording.messages()), recording, len(recording.calls), unread=unread)
     if recording.format not in LISTS or choice.session is not None:
         return whole
     # A document that is a request by itself keeps what is around its messages.
@@ -263,9 +261,6 @@ def _request_without(
     if not error.is_other:
         raise MessagesError(error.why) from error
     return Given(request)
-
-
-_NO_CALLS = "--call needs a recording with calls of a model"
 
 
 def _at_call(recording: Recording, call: int, unread: Mapping[str, int]) -> Given:

@@ -3,8 +3,6 @@
 What the tools say comes from the files and tests of a small project in a temporary folder.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import secrets
@@ -17,12 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
 from rich.console import Console
 from rich.progress import track
 
 import policyctx
-from policyctx.cli.output import Grid, Json, console, json_text, print_json, print_wrapped, saving
+from policyctx.cli import output
 from policyctx.cli.plans import decision_report
 from policyctx.definitions.items import Message
 from policyctx.errors import StoreError
@@ -31,6 +28,17 @@ from policyctx.session import Session
 from policyctx.turns.result import Result
 
 _TIMING = re.compile(r"in \d+\.\d+s")
+_WAY_ON = "name another folder, or leave out --dir"
+# In so short a session no edit would pay for itself, so the gate of the preset is left out.
+POLICY = """\
+apiVersion: policyctx/v1
+name: demo
+extends: small-context
+steps:
+  - name: retire-old-results
+    do: offload
+    select: {types: [tool_result], keep_recent: {items: 5, per: all}}
+"""
 
 
 class Workspace:
@@ -251,24 +259,12 @@ def call_id(number: int, call: int) -> str:
     return f"call_{number:02}_{call + 1}"
 
 
-# In so short a session no edit would pay for itself, so the gate of the preset is left out.
-POLICY = """\
-apiVersion: policyctx/v1
-name: demo
-extends: small-context
-steps:
-  - name: retire-old-results
-    do: offload
-    select: {types: [tool_result], keep_recent: {items: 5, per: all}}
-"""
-
-
 def demo(
     folder: Annotated[
         Path | None,
-        typer.Option("--dir", help="An empty folder to work in; a temporary one by default."),
+        output.option("An empty folder to work in; a temporary one by default.", "--dir"),
     ] = None,
-    as_json: Json = False,
+    as_json: output.Json = False,
 ) -> None:
     """Watch a policy shrink the context of an agent at work.
 
@@ -284,7 +280,7 @@ def demo(
     session = Session(policy, root=folder / "offloaded", session_id="demo")
     history: list[Message] = []
     running = model_calls(session, Workspace(folder / "work"), history)
-    err = console(stderr=True)
+    err = output.console(stderr=True)
     calls = list(
         track(
             running, "The agent works", total=len(SCRIPT), console=err, disable=not err.is_terminal
@@ -293,9 +289,9 @@ def demo(
     _write(folder / "session.json", history)
     _write(folder / "context.json", list(calls[-1].result.messages))
     if as_json:
-        print_json(_report(folder, calls))
+        output.print_json(_report(folder, calls))
     else:
-        _show(console(), folder, calls)
+        _show(output.console(), folder, calls)
 
 
 def _empty_folder(wanted: Path | None) -> Path:
@@ -311,11 +307,8 @@ def _empty_folder(wanted: Path | None) -> Path:
     return folder
 
 
-_WAY_ON = "name another folder, or leave out --dir"
-
-
 def _write(path: Path, messages: list[Message]) -> None:
-    path.write_text(json_text(messages) + "\n", encoding="utf-8")
+    path.write_text(output.json_text(messages) + "\n", encoding="utf-8")
 
 
 def _totals(calls: list[DemoCall]) -> tuple[int, int]:
@@ -327,12 +320,12 @@ def _show(out: Console, folder: Path, calls: list[DemoCall]) -> None:
     columns = ("call", "the agent", "without", "with", "offloaded, and why")
     labels = _labels(calls)
     rows = (_row(call, labels) for call in calls)
-    out.print(Grid(columns, rows, numeric={"call", "without", "with"}))
+    out.print(output.Grid(columns, rows, numeric={"call", "without", "with"}))
     before, after = _totals(calls)
     count = sum(call.result.offloaded_count for call in calls)
-    out.print(f"tokens sent in {len(calls)} calls: {saving(before, after)}")
+    out.print(f"tokens sent in {len(calls)} calls: {output.saving(before, after)}")
     where = folder / "offloaded"
-    print_wrapped(out, f"{count} results offloaded to {where}, each readable there in full")
+    output.print_wrapped(out, f"{count} results offloaded to {where}, each readable there in full")
     out.print("\nTry next:", style="bold")
     program = _program()
     for line in (

@@ -1,7 +1,5 @@
 """`policyctx diff`: what two policies would have done otherwise to the same sessions."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from functools import partial
@@ -12,6 +10,7 @@ import typer
 from rich.console import Console
 
 from policyctx.cli import output
+from policyctx.cli.output import argument, option
 from policyctx.cli.progress import gathered, interruptible, replay_policy, tell
 from policyctx.cli.replay import Agents, Jobs, Prices, Recordings, Scheduler, Since, recording_files
 from policyctx.cli.replay_output import net_dollars, outcome_report, unknown
@@ -30,17 +29,13 @@ _DIGITS = 6
 
 @interruptible()
 def diff(
-    policy_a: Annotated[
-        str, typer.Argument(metavar="POLICY_A", help="A preset's name or a policy file's path.")
-    ],
-    policy_b: Annotated[
-        str, typer.Argument(metavar="POLICY_B", help="The policy to hold against it.")
-    ],
+    policy_a: Annotated[str, argument("POLICY_A", "A preset's name or a policy file's path.")],
+    policy_b: Annotated[str, argument("POLICY_B", "The policy to hold against it.")],
     paths: Recordings = None,
     agent: Agents = None,
     since: Since = None,
     largest: Annotated[
-        int, typer.Option(help="How many items to show, the largest first; 0 is all.", min=0)
+        int, option("How many items to show, the largest first; 0 is all.", min=0)
     ] = _LARGEST,
     jobs: Jobs = 1,
     scheduler: Scheduler = None,
@@ -61,8 +56,7 @@ def diff(
     loaded = replay_policy(policy_a), replay_policy(policy_b)
     files = recording_files(paths, agent, since, partial=in_part)
     with executor(jobs, scheduler) as workers:
-        work = partial(compared, loaded, prices=prices)
-        so_far = gathered(files, work, workers)
+        so_far = gathered(files, partial(compared, loaded, prices=prices), workers)
     so_far.calls = sum(len(one.first.calls) for one in so_far.results)
     figures = [
         total(figures_of(one.first) for one in so_far.results),

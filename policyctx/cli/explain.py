@@ -1,7 +1,5 @@
 """What a policy does with a conversation: `plan` shows it, `apply` does it, `explain` says why."""
 
-from __future__ import annotations
-
 import errno
 import os
 import secrets
@@ -19,6 +17,7 @@ from rich.console import Console
 
 from policyctx.cli import output, plans
 from policyctx.cli.conversation import RecordedChoice, read_messages
+from policyctx.cli.output import option
 from policyctx.compaction.assembly import History
 from policyctx.compaction.points import HistoryPoint, carried, points_of
 from policyctx.compaction.summarizers import ExtractiveSummarizer
@@ -27,6 +26,7 @@ from policyctx.definitions.items import Message
 from policyctx.definitions.names import recall_tool
 from policyctx.errors import MessagesError, StoreError, counted
 from policyctx.patterns import names_of_marks
+from policyctx.planning.anchors import Breakpoints
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.decisions import Decision
 from policyctx.planning.facts import Facts
@@ -59,7 +59,7 @@ def plan(
     call: output.Call = None,
     partial: output.Partial = False,
     details: Annotated[
-        bool, typer.Option("--details", help="Show items that closed gates leave alone, too.")
+        bool, option("Show items that closed gates leave alone, too.", "--details")
     ] = False,
     as_json: output.Json = False,
 ) -> None:
@@ -125,8 +125,7 @@ def apply(
     policy: output.Policy,
     messages: output.Messages,
     path: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="File for the new messages, in place of stdout."),
+        Path | None, option("File for the new messages, in place of stdout.", "--output", "-o")
     ] = None,
     root: output.Root = None,
     session_id: output.SessionId = None,
@@ -249,28 +248,25 @@ def _reported(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        sentence = f"{path} cannot be written: {error.strerror}"
-        raise StoreError(sentence, path=str(path)) from error
+        raise StoreError(f"{path} cannot be written: {error.strerror}", path=str(path)) from error
 
 
 def explain(
     policy: output.Policy,
     messages: output.Messages,
     item: Annotated[
-        str | None, typer.Option(help="Only this item: its number in the table, or its id.")
+        str | None, option("Only this item: its number in the table, or its id.")
     ] = None,
     why_not: Annotated[
-        bool,
-        typer.Option("--why-not", help="Only what stays in the context: why is this still here?"),
+        bool, option("Only what stays in the context: why is this still here?", "--why-not")
     ] = False,
     largest: Annotated[
-        int, typer.Option(help="How many items to show, the largest first; 0 is all.", min=0)
+        int, option("How many items to show, the largest first; 0 is all.", min=0)
     ] = _LARGEST,
     ephemeral: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="TOOL=N",
-            help="Let N results of a tool stay, as @tool(ephemeral=N) does in code.",
+        option(
+            "Let N results of a tool stay, as @tool(ephemeral=N) does in code.", metavar="TOOL=N"
         ),
     ] = None,
     root: output.Root = None,
@@ -310,15 +306,8 @@ def explain(
         where = plans.place(session.policy, ("steps", step.step))
         said = f"step {step.step} ({where}): {state}, {gates}; {_taken(step)}"
         output.print_wrapped(out, said, _INDENT)
-    for line in plans.breakpoints_in_words(placed):
+    for line in _remarks(planned, placed, session, session_id):
         output.print_wrapped(out, line, _INDENT)
-    if warning := fullness_ahead(planned):
-        output.print_wrapped(out, f"warning: {warning}", _INDENT)
-    for name, number in _redacted(planned).items():
-        said = f"redacted: {name}, {number:,} × ({plans.place(session.policy, ('redact', name))})"
-        if place := _place_of_original(session, name, session_id):
-            said += f"; the original is kept in {place}"
-        output.print_wrapped(out, said, _INDENT)
     out.print()
     for position in positions:
         _print_item(planned, position, out)
@@ -329,6 +318,21 @@ def explain(
         said = f"message {point.message}, {point.kind}: {output.shortened(point.text, _QUOTE)}"
         said = f"carried if a summary of the host lacks it: {said} ({place})"
         output.print_wrapped(out, said, _INDENT)
+
+
+def _remarks(
+    planned: Plan, placed: Breakpoints, session: Session, session_id: str | None
+) -> Iterator[str]:
+    """Yield what is said of the request as a whole: markers, its size, items, and secrets."""
+    yield from plans.breakpoints_in_words(placed)
+    if warning := fullness_ahead(planned):
+        yield f"warning: {warning}"
+    if others := len(planned.items) - len(planned.decisions):
+        yield f"no step looks at {others:,} of all {counted(len(planned.items), 'item')}"
+    for name, number in _redacted(planned).items():
+        said = f"redacted: {name}, {number:,} × ({plans.place(session.policy, ('redact', name))})"
+        place = _place_of_original(session, name, session_id)
+        yield f"{said}; the original is kept in {place}" if place else said
 
 
 def _carried(policy: OffloadPolicy, messages: Sequence[Message]) -> list[HistoryPoint]:

@@ -7,35 +7,26 @@ from typing import Annotated, Any
 
 import typer
 
-from policyctx.cli.output import Json, Policy, console, print_json
+from policyctx.cli.output import Json, Policy, argument, console, group, option, print_json
 from policyctx.errors import Diagnostic, Location, PolicyError
 from policyctx.integrations.context_edits import BETAS, read_edits
 from policyctx.integrations.context_management import LeftBehind, exported, imported
 from policyctx.policy.loading import loaded
 from policyctx.policy.sources import MAX_BYTES, PolicySource, policy_source, read_source
 
-export_app = typer.Typer(
-    name="export",
-    help="Write a policy in the words of a server that edits contexts.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
-Strict = Annotated[
-    bool, typer.Option("--strict", help="Exit with 1 if a step or key stays behind.")
-]
-
-
-@export_app.callback()
-def exports() -> None:
-    """Take the options that belong to no server."""
+export_app = group()
+Strict = Annotated[bool, option("Exit with 1 if a step or key stays behind.", "--strict")]
 
 
 @export_app.command("anthropic")
 def export_anthropic(policy: Policy, strict: Strict = False, as_json: Json = False) -> None:
     """Print the context_management that says what a policy says, as far as the server can.
 
-    Each step and key that stays behind is listed on stderr with the reason. Exits with 1 under
-    --strict if there is one.
+    Each step and key that stays behind is listed on stderr with the reason: a key if the server
+    does something else there, a whole step if it runs on arrival or on overflow, takes other item
+    types, some tools or ephemeral ones alone, has other gates, alternatives of gates or another
+    shape of `keep_recent`, or is the second of its kind. Exits with 1 under --strict if there is
+    one.
 
     Example: policyctx export anthropic policy.yaml --strict
     """
@@ -43,8 +34,7 @@ def export_anthropic(policy: Policy, strict: Strict = False, as_json: Json = Fal
     management = {"edits": [edit.model_dump(exclude_none=True) for edit in edits]}
     betas = sorted({BETAS[type(edit)] for edit in edits})
     if as_json:
-        report = {"context_management": management, "betas": betas, "left_behind": reports(left)}
-        print_json(report)
+        print_json({"context_management": management, "betas": betas, "left_behind": reports(left)})
     else:
         print_json(management)
         if betas:
@@ -73,29 +63,18 @@ def print_left(left: Sequence[LeftBehind]) -> None:
         out.print(f"  {place}{one.key}: {one.reason}")
 
 
-import_app = typer.Typer(
-    name="import",
-    help="Make a policy of what a server that edits contexts is asked to do.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
-
-
-@import_app.callback()
-def imports() -> None:
-    """Take the options that belong to no server."""
+import_app = group()
 
 
 @import_app.command("anthropic")
 def import_anthropic(
     file: Annotated[
         str,
-        typer.Argument(
-            metavar="FILE",
-            help="A JSON file: a context_management, its edits, or a request body. `-` is stdin.",
+        argument(
+            "FILE", "A JSON file: a context_management, its edits, or a request body. `-` is stdin."
         ),
     ],
-    name: Annotated[str, typer.Option(help="What the policy is called.")] = "imported",
+    name: Annotated[str, option("What the policy is called.")] = "imported",
     strict: Strict = False,
     as_json: Json = False,
 ) -> None:
@@ -108,8 +87,7 @@ def import_anthropic(
     """
     made = imported(read_edits(_source(file)), name)
     if as_json:
-        report = {"policy": made.document, "left_behind": reports(made.left)}
-        print_json(report)
+        print_json({"policy": made.document, "left_behind": reports(made.left)})
     else:
         console().out(made.text.rstrip())
         print_left(made.left)

@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from policyctx.cli.output import group, option
 from policyctx.errors import InputError, MissingExtraError, SettingsError, visible
 from policyctx.integrations import claude_code_settings as settings
 from policyctx.integrations.arrival_bounds import forget_compactions
@@ -19,48 +20,37 @@ from policyctx.planning.compiled import OffloadPolicy
 from policyctx.policy.sources import is_shipped
 from policyctx.store.backend import store_root
 
-app = typer.Typer(
-    name="hook",
-    help="Offload results as they arrive in an agent that runs hooks.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
-
-
-@app.callback()
-def hooks() -> None:
-    """Take the options that belong to no hook."""
+app = group()
+_UPSTREAMS = {"anthropic": "https://api.anthropic.com", "openai": "https://api.openai.com"}
 
 
 @app.command("claude-code")
 def claude_code(
     policy: Annotated[
-        str, typer.Option(metavar="POLICY", help="A preset's name or a policy file's path.")
+        str, option("A preset's name or a policy file's path.", metavar="POLICY")
     ] = DEFAULT_POLICY,
     root: Annotated[
-        str | None, typer.Option(help="Folder for the files, in place of the policy's own.")
+        str | None, option("Folder for the files, in place of the policy's own.")
     ] = None,
     install: Annotated[
-        bool, typer.Option("--install", help="Add the hook to the settings of Claude Code.")
+        bool, option("Add the hook to the settings of Claude Code.", "--install")
     ] = False,
-    uninstall: Annotated[
-        bool, typer.Option("--uninstall", help="Remove the hook from the settings.")
-    ] = False,
+    uninstall: Annotated[bool, option("Remove the hook from the settings.", "--uninstall")] = False,
     project: Annotated[
         bool,
-        typer.Option(
+        option(
+            "Edit .claude/settings.json in the working directory, not the user's settings.",
             "--project",
-            help="Edit .claude/settings.json in the working directory, not the user's settings.",
         ),
     ] = False,
     without: Annotated[
         Literal["compaction"] | None,
-        typer.Option(
+        option(
+            "Install the hook for results alone: what a compaction loses is not put back.",
             "--without",
-            help="Install the hook for results alone: what a compaction loses is not put back.",
         ),
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Edit without a question.")] = False,
+    yes: Annotated[bool, option("Edit without a question.", "--yes", "-y")] = False,
 ) -> None:
     """Run as a hook of Claude Code: event on stdin, what it adds or replaces on stdout.
 
@@ -137,12 +127,8 @@ def _edit(path: Path, edited: Callable[[str], str], *, yes: bool) -> None:
 
 
 def mcp(
-    root: Annotated[
-        str, typer.Option(help="A store's folder, as in `store.root`; may hold {session_id}.")
-    ],
-    session: Annotated[
-        str | None, typer.Option(help="One session, where several share the folder.")
-    ] = None,
+    root: Annotated[str, option("A store's folder, as in `store.root`; may hold {session_id}.")],
+    session: Annotated[str | None, option("One session, where several share the folder.")] = None,
 ) -> None:
     """Serve the tools read_offloaded and search_offloaded to an agent, over stdio.
 
@@ -153,61 +139,55 @@ def mcp(
     read_back_server(root, session).run("stdio")
 
 
-_UPSTREAMS = {"anthropic": "https://api.anthropic.com", "openai": "https://api.openai.com"}
-
-
 def proxy(
-    policy: Annotated[str, typer.Option(help="A preset's name or a policy file's path.")],
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 for any that is free.")] = 8377,
+    policy: Annotated[str, option("A preset's name or a policy file's path.")],
+    port: Annotated[int, option("0 for any that is free.", min=0, max=65535)] = 8377,
     host: Annotated[
-        str, typer.Option(help="Another address than the loopback one needs --token-file.")
+        str, option("Another address than the loopback one needs --token-file.")
     ] = "127.0.0.1",
     token_file: Annotated[
-        Path | None, typer.Option(help="A file with the token that clients have to send.")
+        Path | None, option("A file with the token that clients have to send.")
     ] = None,
     upstream: Annotated[
         str,
-        typer.Option(
-            metavar="NAME=URL,…",
-            help="Of `anthropic` and `openai`, in place of the providers' own.",
+        option(
+            "Of `anthropic` and `openai`, in place of the providers' own.", metavar="NAME=URL,…"
         ),
     ] = "",
-    agents: Annotated[
-        Path | None, typer.Option(help="A policyctx.yaml with policies by agent.")
-    ] = None,
-    root: Annotated[Path, typer.Option(help="Folder with a folder for each session.")] = Path(
+    agents: Annotated[Path | None, option("A policyctx.yaml with policies by agent.")] = None,
+    root: Annotated[Path, option("Folder with a folder for each session.")] = Path(
         "~/.policyctx/proxy"
     ),
     client: Annotated[
         Literal["same", "other"] | None,
-        typer.Option(
-            help="Whether agents run on this machine, and can read its files. Without it: `same` if"
+        option(
+            "Whether agents run on this machine, and can read its files. Without it: `same` if"
             " the proxy listens on the loopback address."
         ),
     ] = None,
     read_back: Annotated[
         Literal["mcp", "tool"] | None,
-        typer.Option(
-            help="`mcp`: serve the texts at /_policyctx/mcp, and let placeholders name the tool"
+        option(
+            "`mcp`: serve the texts at /_policyctx/mcp, and let placeholders name the tool"
             " there in place of a path. `tool` is refused, with the reason."
         ),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Change nothing, and show what a turn would do.")
+        bool, option("Change nothing, and show what a turn would do.", "--dry-run")
     ] = False,
     record: Annotated[
         Path | None,
-        typer.Option(
+        option(
+            "Write the calls as a recording that replay reads; may hold {session_id}.",
             metavar="FILE",
-            help="Write the calls as a recording that replay reads; may hold {session_id}.",
         ),
     ] = None,
     show_content: Annotated[
-        bool, typer.Option("--show-content", help="Show text of messages on /_policyctx/.")
+        bool, option("Show text of messages on /_policyctx/.", "--show-content")
     ] = False,
-    max_body: Annotated[int, typer.Option(min=1, metavar="MB", help="Refuse larger bodies.")] = 128,
+    max_body: Annotated[int, option("Refuse larger bodies.", min=1, metavar="MB")] = 128,
     max_messages: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Send longer lists as they came.")
+        int, option("Send longer lists as they came.", min=1, metavar="N")
     ] = 20_000,
 ) -> None:
     """Apply a policy to the requests of any agent that takes a base URL.

@@ -34,6 +34,7 @@ _JSON_ESCAPES = {
     for code in HIDDEN
     if code > 0x7F  # noqa: PLR2004 - ASCII
 } | {0x7F: "\\u007f"}
+_THOUSAND = 1_000
 
 
 class _Console(Console):
@@ -270,24 +271,39 @@ def saving(before: int, after: int) -> str:
     return f"{before:,} → {after:,} tokens ({change} %)"
 
 
-Policy: TypeAlias = Annotated[
-    str, typer.Argument(metavar="POLICY", help="A preset's name or a policy file's path.")
-]
+def option(text: str, *names: str, **more: HostObject) -> HostObject:
+    """Return an option by what its help says; without names it has that of the parameter."""
+    return typer.Option(*names, help=text, **more)
+
+
+def argument(metavar: str, text: str, **more: HostObject) -> HostObject:
+    """Return an argument by its name and what its help says."""
+    return typer.Argument(metavar=metavar, help=text, **more)
+
+
+def group() -> typer.Typer:
+    """Return a group for commands, without options; the list of commands has name and help."""
+    made = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+    made.callback()(lambda: None)  # else a group of one command is that command
+    return made
+
+
+Policy: TypeAlias = Annotated[str, argument("POLICY", "A preset's name or a policy file's path.")]
 Messages: TypeAlias = Annotated[
     str,
-    typer.Argument(
-        metavar="MESSAGES",
-        help="A JSON file: an array of messages, a request body, or a recorded session of"
+    argument(
+        "MESSAGES",
+        "A JSON file: an array of messages, a request body, or a recorded session of"
         " Claude Code, Codex and others. `-` is stdin.",
     ),
 ]
 Root: TypeAlias = Annotated[
-    Path | None, typer.Option(help="Folder for offloaded content, in place of the policy's own.")
+    Path | None, option("Folder for offloaded content, in place of the policy's own.")
 ]
 Directory: TypeAlias = Annotated[
     Path,
-    typer.Option(
-        help="A folder in place of the working directory.",
+    option(
+        "A folder in place of the working directory.",
         exists=True,
         file_okay=False,
         show_default=False,
@@ -295,39 +311,34 @@ Directory: TypeAlias = Annotated[
 ]
 ExtendsFrom: TypeAlias = Annotated[
     list[Path],
-    typer.Option(
-        help="A folder outside of the project that `extends` may read from, also given by"
+    option(
+        "A folder outside of the project that `extends` may read from, also given by"
         " POLICYCTX_EXTENDS_FROM. May be repeated."
     ),
 ]
-SessionId: TypeAlias = Annotated[
-    str | None, typer.Option(help="The session's id; a new one by default.")
-]
+SessionId: TypeAlias = Annotated[str | None, option("The session's id; a new one by default.")]
 Recorded: TypeAlias = Annotated[
     str | None,
-    typer.Option(
+    option(
+        "Which session of a file with several: its name, the part after `#`, or its number;"
+        " the first by default. `?` lists them.",
         "--session",
         metavar="NAME",
-        help="Which session of a file with several: its name, the part after `#`, or its number;"
-        " the first by default. `?` lists them.",
     ),
 ]
 Call: TypeAlias = Annotated[
     int | None,
-    typer.Option(
+    option(
+        "The list that call N of a recorded session was made with; by default the list at the"
+        " session's end.",
         metavar="N",
         min=1,
-        help="The list that call N of a recorded session was made with; by default the list at the"
-        " session's end.",
     ),
 ]
 Partial: TypeAlias = Annotated[
-    bool,
-    typer.Option(
-        "--partial", help="Read recordings also if more than a tenth of one is not understood."
-    ),
+    bool, option("Read recordings also if more than a tenth of one is not understood.", "--partial")
 ]
-Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Report as JSON.")]
+Json: TypeAlias = Annotated[bool, option("Report as JSON.", "--json")]
 
 # The word that a place is at: a quoted scalar, a field of a text, or all up to where YAML ends a
 # plain one.
@@ -379,7 +390,8 @@ def _for_github(diagnostic: Diagnostic) -> str:
     """A workflow command, which GitHub shows beside the line of a pull request."""
     place, text = diagnostic.place, diagnostic.sentence
     text = f"{text}; {diagnostic.hint}" if diagnostic.hint else text
-    fields = f"file={_property(place.file)},title={diagnostic.code}"
+    file = _escaped(place.file).replace(":", "%3A").replace(",", "%2C")
+    fields = f"file={file},title={diagnostic.code}"
     if place.line:
         fields += f",line={place.line},col={place.column}"
     return f"::{diagnostic.severity} {fields}::{_escaped(text)}"
@@ -387,10 +399,6 @@ def _for_github(diagnostic: Diagnostic) -> str:
 
 def _escaped(text: str) -> str:
     return visible(text).replace("%", "%25").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    return _escaped(text).replace(":", "%3A").replace(",", "%2C")
 
 
 def _plain(diagnostic: Diagnostic) -> dict[str, Any]:
@@ -403,9 +411,6 @@ def _plain(diagnostic: Diagnostic) -> dict[str, Any]:
         "sentence": diagnostic.sentence,
         "hint": diagnostic.hint,
     }
-
-
-_THOUSAND = 1_000
 
 
 def short(number: int) -> str:

@@ -18,6 +18,16 @@ from policyctx.turns.reporting import fullness_ahead
 
 # The actions that the summary line of a plan counts beside the offloaded items.
 _OTHERS = tuple(action for action in ITEM_ACTIONS if action is not Action.OFFLOAD)
+# Why a cache breakpoint stands where it does.
+_WHY_BREAKPOINT: dict[Why, str] = {
+    "given": "the caller's marker",
+    "system": "the end of the system prompt",
+    "old": "the anchor of the request before, up to which an edit leaves the cache readable",
+    "anchor": "the anchor: the next edit comes behind it",
+    "before": "the end of the request before",
+    "last": "the end of this request",
+    "tools": "the end of the tools",
+}
 
 
 def outcome(plan: Plan, verb: str) -> str:
@@ -116,18 +126,6 @@ def compaction_in_words(plan: Plan, verb: str) -> str:
     if replacing.parts.carried is not None:
         messages += f" without {replacing.parts.carried:,}, the user's newest"
     return f"{messages}, {replacing.tokens:,} tokens, {verb} replaced by a summary"
-
-
-# Why a cache breakpoint stands where it does.
-_WHY_BREAKPOINT: dict[Why, str] = {
-    "given": "the caller's marker",
-    "system": "the end of the system prompt",
-    "old": "the anchor of the request before, up to which an edit leaves the cache readable",
-    "anchor": "the anchor: the next edit comes behind it",
-    "before": "the end of the request before",
-    "last": "the end of this request",
-    "tools": "the end of the tools",
-}
 
 
 def breakpoints_in_words(placed: Breakpoints) -> list[str]:

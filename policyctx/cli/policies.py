@@ -9,6 +9,7 @@ import typer
 from rich.text import Text
 
 from policyctx.cli import output
+from policyctx.cli.output import argument, option
 from policyctx.errors import Diagnostic, PolicyError, counted, visible
 from policyctx.policy import sources
 from policyctx.policy.agents import AgentEntry, AgentsFile, agents_schema, entry_policy, read_agents
@@ -20,23 +21,17 @@ from policyctx.policy.writing import origins, resolved_yaml
 
 _Key = Annotated[
     str | None,
-    typer.Argument(
-        metavar="[KEY]",
-        help="A key by its dotted path; names of types, tools and steps may be left out.",
-    ),
+    argument("[KEY]", "A key by its dotted path; names of types, tools and steps may be left out."),
 ]
 
 
 def check(
-    policies: Annotated[
-        list[str], typer.Argument(metavar="POLICY...", help="Presets' names or files' paths.")
-    ],
+    policies: Annotated[list[str], argument("POLICY...", "Presets' names or files' paths.")],
     form: Annotated[
-        output.Format,
-        typer.Option("--format", help="For people, programs, or GitHub's annotations."),
+        output.Format, option("For people, programs, or GitHub's annotations.", "--format")
     ] = output.Format.TEXT,
-    strict: Annotated[bool, typer.Option("--strict", help="Count warnings as errors.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
+    strict: Annotated[bool, option("Count warnings as errors.", "--strict")] = False,
+    as_json: Annotated[bool, option("The same as --format json.", "--json")] = False,
     extends_from: output.ExtendsFrom = [],  # noqa: B006 - typer copies it
 ) -> None:
     """Check policies: every mistake, and what is probably a mistake.
@@ -61,8 +56,7 @@ def _checked(policy: str, extends_from: Sequence[Path]) -> list[Diagnostic]:
     try:
         source = sources.policy_source(policy, extends_from=extends_from)
         checked, root = loaded(source)
-        found = findings(root, checked)
-        return at_causes(found, source, sources.environment(), findings=findings)
+        return at_causes(findings(root, checked), source, sources.environment(), findings=findings)
     except PolicyError as error:
         return list(error.diagnostics)
 
@@ -77,7 +71,7 @@ def _summary(policies: int, errors: int, warnings: int) -> str:
 def show(
     policy: output.Policy,
     with_origins: Annotated[
-        bool, typer.Option("--origins", help="Show where each value was written.")
+        bool, option("Show where each value was written.", "--origins")
     ] = False,
     as_json: output.Json = False,
 ) -> None:
@@ -93,8 +87,7 @@ def show(
     if with_origins:
         rows = origins(root)
         if as_json:
-            report = [{"key": k, "value": v, "place": str(place)} for k, v, place in rows]
-            output.print_json(report)
+            output.print_json([{"key": k, "value": v, "place": str(place)} for k, v, place in rows])
             return
         cells = ((key, output.json_text(value, indent=None), place) for key, value, place in rows)
         columns, whole = ("key", "value", "written at"), {"key", "written at"}
@@ -109,7 +102,7 @@ def show(
 def schema(
     key: _Key = None,
     agents: Annotated[
-        bool, typer.Option("--agents", help="Print the JSON Schema of a policyctx.yaml.")
+        bool, option("Print the JSON Schema of a policyctx.yaml.", "--agents")
     ] = False,
     as_json: output.Json = False,
 ) -> None:
@@ -139,11 +132,9 @@ def agents(
     directory: output.Directory = Path(),
     form: Annotated[
         output.Format,
-        typer.Option(
-            "--format", help="For people, programs, or the errors alone as GitHub's annotations."
-        ),
+        option("For people, programs, or the errors alone as GitHub's annotations.", "--format"),
     ] = output.Format.TEXT,
-    as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
+    as_json: Annotated[bool, option("The same as --format json.", "--json")] = False,
 ) -> None:
     """Show which agent gets which policy, from which line.
 

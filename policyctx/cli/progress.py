@@ -36,6 +36,9 @@ T = TypeVar("T")
 Outcome: TypeAlias = T | running.FailedRecording | running.PassedOver | running.PartlyRead
 
 INTERRUPTED = 130
+_LISTED = 20
+# More of them are a table.
+_FEW_FAILURES = 3
 
 
 @contextmanager
@@ -162,10 +165,7 @@ class Progressed(Generic[T]):
 
 
 def replay_policy(name: str) -> running.LoadedPolicy:
-    """Load the policy of a replay.
-
-    Raises `PolicyError`, also for a pipe, which can be read only once.
-    """
+    """Load the policy of a replay. Raises `PolicyError`, also for a pipe: it is read only once."""
     is_pipe = False
     with suppress(OSError, ValueError):  # loading reports a name that no file can have
         is_pipe = not is_shipped(name) and Path(name).is_fifo()
@@ -216,10 +216,7 @@ def gathered(
 
 
 def tell(so_far: Progressed[T]) -> None:
-    """Print to stderr what failed, what was skipped, and what was left undone.
-
-    Many failures are a table.
-    """
+    """Print to stderr what failed, many failures as a table, and what was skipped or is undone."""
     err = console(stderr=True)
     failures = so_far.failures
     if len(failures) > _FEW_FAILURES:
@@ -282,8 +279,3 @@ def _left(so_far: Progressed[T]) -> Iterator[str]:
         yield f"error: no recording was found{older}"
     elif so_far.calls == 0 and not so_far.failures:
         yield "error: no recording has a call of a model"
-
-
-_LISTED = 20
-# More of them are a table.
-_FEW_FAILURES = 3

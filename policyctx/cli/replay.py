@@ -1,7 +1,5 @@
 """`policyctx replay`: what a policy would have done to recorded sessions."""
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Sequence
@@ -13,37 +11,37 @@ from typing import Annotated, Any, TypeAlias
 import typer
 
 from policyctx.cli import progress
-from policyctx.cli.output import Json, Partial, Policy, console, print_json
+from policyctx.cli.output import Json, Partial, Policy, argument, console, option, print_json
 from policyctx.cli.replay_output import print_regrets, print_replay, replay_csv, replay_report
 from policyctx.replay.cluster import executor
 from policyctx.replay.inventory import files_of_agents, require_files
 from policyctx.replay.places import RecordingFile, files, place_of
-from policyctx.replay.report.page import check_writable, write_report
+from policyctx.replay.report.page import check_writable, page, write_page
 from policyctx.replay.running import ShownSessions, Work, in_one_line, replayed, shown
 from policyctx.replay.terms import PricesOf
+
+# Of each item; the whole of most.
+_EXCERPT = 4_000
+Recordings: TypeAlias = Annotated[
+    list[str] | None,
+    argument(
+        "PATHS", "Recorded sessions, and folders of them; also URLs: s3://, gs://, az://, file://."
+    ),
+]
+Agents: TypeAlias = Annotated[
+    list[str] | None,
+    option(
+        "The sessions of this agent in its usual folder, such as claude-code; repeatable.",
+        "--agent",
+        metavar="NAME",
+    ),
+]
 
 
 def _scheduler(text: str) -> str:
     if text != "local" and not text.startswith(("tcp://", "tls://")):
         raise typer.BadParameter("expected `local`, or an address such as tcp://10.0.0.1:8786")
     return text
-
-
-Recordings: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="PATHS",
-        help="Recorded sessions, and folders of them; also URLs: s3://, gs://, az://, file://.",
-    ),
-]
-Agents: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--agent",
-        metavar="NAME",
-        help="The sessions of this agent in its usual folder, such as claude-code; repeatable.",
-    ),
-]
 
 
 def _since(text: str) -> float:
@@ -61,26 +59,26 @@ _SPAN = re.compile(r"(\d{1,6})([hdw])")
 _SECONDS = {"h": 3_600, "d": 86_400, "w": 604_800}
 Since: TypeAlias = Annotated[
     float | None,
-    typer.Option(
+    option(
+        "Only sessions with a call since then: 30d, 12h, 2w, or a date such as 2026-11-01.",
         metavar="WHEN",
-        help="Only sessions with a call since then: 30d, 12h, 2w, or a date such as 2026-11-01.",
         parser=_since,
     ),
 ]
 Scheduler: TypeAlias = Annotated[
     str | None,
-    typer.Option(
-        metavar="ADDRESS",
-        help="Work on the cluster of this dask scheduler, such as tcp://10.0.0.1:8786; `local`"
+    option(
+        "Work on the cluster of this dask scheduler, such as tcp://10.0.0.1:8786; `local`"
         " starts one here with --jobs workers.",
+        metavar="ADDRESS",
         parser=_scheduler,
     ),
 ]
-Jobs: TypeAlias = Annotated[int, typer.Option(min=1, help="How many processes share the files.")]
+Jobs: TypeAlias = Annotated[int, option("How many processes share the files.", min=1)]
 Prices: TypeAlias = Annotated[
     PricesOf,
-    typer.Option(
-        help="Prices of the recorded model on the day of each call, or its newest prices;"
+    option(
+        "Prices of the recorded model on the day of each call, or its newest prices;"
         " model.price of the policy replaces both."
     ),
 ]
@@ -114,10 +112,6 @@ def recording_files(
     ]
 
 
-# Of each item; the whole of most.
-_EXCERPT = 4_000
-
-
 @progress.interruptible()
 def replay(
     policy: Policy,
@@ -127,33 +121,25 @@ def replay(
     jobs: Jobs = 1,
     scheduler: Scheduler = None,
     regret_details: Annotated[
-        bool,
-        typer.Option(
-            "--regret-details", help="Show each item that was needed again, with the evidence."
-        ),
+        bool, option("Show each item that was needed again, with the evidence.", "--regret-details")
     ] = False,
     sessions: Annotated[
-        bool,
-        typer.Option("--sessions", help="Show a row for each session, however many a file has."),
+        bool, option("Show a row for each session, however many a file has.", "--sessions")
     ] = False,
     details: Annotated[
         bool,
-        typer.Option(
-            "--details", help="Show what the cost is made of, the prompt cache and its forecast."
-        ),
+        option("Show what the cost is made of, the prompt cache and its forecast.", "--details"),
     ] = False,
     report: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the replay as an HTML page.")
+        Path | None, option("Write the replay as an HTML page.", metavar="FILE")
     ] = None,
     report_text: Annotated[
-        int, typer.Option(metavar="N", min=0, help="Characters of each item that the report shows.")
+        int, option("Characters of each item that the report shows.", metavar="N", min=0)
     ] = _EXCERPT,
     prices: Prices = "recorded",
     in_part: Partial = False,
     as_json: Json = False,
-    as_csv: Annotated[
-        bool, typer.Option("--csv", help="Report as CSV, one row for each session.")
-    ] = False,
+    as_csv: Annotated[bool, option("Report as CSV, one row for each session.", "--csv")] = False,
 ) -> None:
     """Replay recorded sessions turn by turn under a policy; write nothing but a report.
 
@@ -184,7 +170,8 @@ def replay(
     results = so_far.results
     so_far.calls = sum(len(one.calls) if in_full else one.figures.calls for one in results)
     if report is not None:  # before what is printed: the terminal may be closed
-        size = write_report(report, loaded.policy.name, results, list(progress.missing(so_far)))
+        missing = [*progress.missing(so_far)]
+        size = write_page(report, page(loaded.policy.name, results, missing))
     out = console()
     rows = [*map(ShownSessions.of, results)] if in_full and not as_json else results
     if as_json:

@@ -1,7 +1,5 @@
 """What `policyctx replay` prints: tables for people, JSON and CSV for programs."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections import Counter
@@ -44,6 +42,18 @@ _CHECKED = (
 _FOUND_CHARS = 100
 _INDENT = " " * 10
 _MORE = "--details: cost, cache, forecast; --regret-details: what was needed; --report: a page"
+# What says nothing of a single session.
+_NOT_OF_ONE = frozenset({"sessions", "worst_session"})
+_UNKNOWN = "-"
+_NET_MEANINGS = (
+    "net cost = with this policy + summary calls + re-reads − without a policy",
+    "the $ of summary calls and re-reads include their output",
+)
+_NO_MODEL = "summary calls: none, because the summaries are made without a model"
+_NET_LINES = (
+    *("without a policy", "with this policy", "summary calls", "re-reads", "net cost"),
+    *("needed again", "dearer sessions"),
+)
 
 
 def print_replay(
@@ -323,16 +333,8 @@ def _shortened(text: str) -> str:
     return line if len(line) <= _FOUND_CHARS else f"{line[:_FOUND_CHARS]}…"
 
 
-# What says nothing of a single session.
-_NOT_OF_ONE = frozenset({"sessions", "worst_session"})
-
-
 def replay_report(
-    policy: str,
-    so_far: Progressed[SummedSession],
-    *,
-    details: bool,
-    prices: PricesOf = "recorded",
+    policy: str, so_far: Progressed[SummedSession], *, details: bool, prices: PricesOf = "recorded"
 ) -> dict[str, Any]:
     """Return everything as plain values; the needs behind a regret only with `details`."""
     figures = [(session, figures_of(session)) for session in so_far.results]
@@ -342,7 +344,7 @@ def replay_report(
         "policy": policy,
         "prices": prices,
         "prices_of": prices_source(),
-        "answer": answer.values(),
+        "answer": asdict(answer),
         "sessions": [
             {
                 "title": title,
@@ -412,14 +414,6 @@ def _regret(regret: Regret, *, details: bool) -> dict[str, Any]:
     return report
 
 
-_UNKNOWN = "-"
-_NET_MEANINGS = (
-    "net cost = with this policy + summary calls + re-reads − without a policy",
-    "the $ of summary calls and re-reads include their output",
-)
-_NO_MODEL = "summary calls: none, because the summaries are made without a model"
-
-
 def net_lines(whole: Figures) -> Iterator[tuple[bool, str]]:
     """Yield what a policy saves or costs, and where it costs more, each with whether it is news."""
     if not whole.priced:
@@ -452,12 +446,6 @@ def print_net(out: Console, whole: Figures) -> None:
     out.print(output.Grid(columns, rows, numeric=columns[1:]))
     for meaning in _net_meanings(whole):
         output.print_wrapped(out, meaning)
-
-
-_NET_LINES = (
-    *("without a policy", "with this policy", "summary calls", "re-reads", "net cost"),
-    *("needed again", "dearer sessions"),
-)
 
 
 def _net_meanings(whole: Figures) -> Iterator[str]:

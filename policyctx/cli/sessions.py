@@ -1,7 +1,5 @@
 """`policyctx sessions`: what the agents on this machine were billed, and what a policy saves."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -13,6 +11,7 @@ import typer
 from rich.console import Console
 
 from policyctx.cli import output, progress
+from policyctx.cli.output import option
 from policyctx.cli.replay import Agents, Jobs, Recordings, Since, recording_files
 from policyctx.cli.replay_output import outcome_report, session_table, unknown
 from policyctx.errors import counted, visible
@@ -41,12 +40,12 @@ def sessions(
     agent: Agents = None,
     since: Since = None,
     policy: Annotated[
-        str, typer.Option(metavar="POLICY", help="The policy that is replayed: a preset or a file.")
+        str, option("The policy that is replayed: a preset or a file.", metavar="POLICY")
     ] = _DEFAULT,
     every: Annotated[
-        bool, typer.Option("--all", help=f"Replay all sessions, not only the newest {_NEWEST}.")
+        bool, option(f"Replay all sessions, not only the newest {_NEWEST}.", "--all")
     ] = False,
-    no_replay: Annotated[bool, typer.Option("--no-replay", help="Show the table alone.")] = False,
+    no_replay: Annotated[bool, option("Show the table alone.", "--no-replay")] = False,
     jobs: Jobs = 2,
     in_part: output.Partial = False,
     as_json: output.Json = False,
@@ -257,7 +256,6 @@ def _project(project: str) -> str:
 
 
 def _day(at: float | None) -> str:
-    """Return a date here, as `--since` takes it."""
     return output.moment(at, "%Y-%m-%d")
 
 

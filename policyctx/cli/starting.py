@@ -1,7 +1,5 @@
 """`policyctx init`: a policy to start from, by what a preset says or by what sessions used."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -19,6 +17,7 @@ from typing import Annotated, Any, TypeAlias, get_args
 import typer
 
 from policyctx.cli import output
+from policyctx.cli.output import argument, option
 from policyctx.cli.progress import Progressed, gathered, interruptible, replay_policy, tell
 from policyctx.cli.replay import Agents, Jobs, Since, recording_files
 from policyctx.cli.replay_output import outcome_report
@@ -42,6 +41,7 @@ from policyctx.policy.models.steps import Store
 from policyctx.policy.nodes import Node, read_yaml
 from policyctx.policy.schema import policy_schema
 from policyctx.policy.writing import resolved_yaml
+from policyctx.pricing.dollars import Summable
 from policyctx.replay.answer import verdict
 from policyctx.replay.cluster import executor
 from policyctx.replay.common import Common
@@ -110,25 +110,23 @@ _TOOLS = {
 @interruptible()
 def init(
     preset: Annotated[
-        str, typer.Argument(metavar="PRESET", help="The preset that the policy builds on.")
+        str, argument("PRESET", "The preset that the policy builds on.")
     ] = "coding-agent",
-    name: Annotated[
-        str, typer.Option(help="What the policy is called; its file is NAME.yaml.")
-    ] = "policy",
+    name: Annotated[str, option("What the policy is called; its file is NAME.yaml.")] = "policy",
     directory: output.Directory = Path(),
     sessions: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
+            "Write the policy for the tools of these recorded sessions; files, folders or"
+            " URLs; repeatable.",
             "--from",
             metavar="SESSIONS",
-            help="Write the policy for the tools of these recorded sessions; files, folders or"
-            " URLs; repeatable.",
         ),
     ] = None,
     agent: Agents = None,
     since: Since = None,
     jobs: Jobs = 1,
-    force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
+    force: Annotated[bool, option("Replace files that exist.", "--force")] = False,
     as_json: output.Json = False,
 ) -> None:
     """Write a policy to start from, and a policyctx.yaml that runs every agent under it.
@@ -157,8 +155,7 @@ def init(
         raise StoreError(f"{what} already; --force replaces what exists", path=str(taken[0]))
     fitted = None
     if is_fitted:
-        found = recording_files(sessions, agent, since, partial=False)
-        fitted = _fitted(name, preset, found, jobs)
+        fitted = _fitted(name, preset, recording_files(sessions, agent, since, partial=False), jobs)
         files = {policy: fitted.text, feature: fitted.feature}
     else:
         tree = extended(sources.policy_source(preset), {}).root
@@ -328,7 +325,7 @@ def _yaml(keys: dict[str, object]) -> str:
 
 
 @dataclass(slots=True)
-class ToolUse:
+class ToolUse(Summable):
     """The calls and results of one tool, and what became of the results under a policy."""
 
     calls: int = 0
@@ -342,11 +339,6 @@ class ToolUse:
     """The tokens that these freed."""
     needed: int = 0
     """How many of these were needed again."""
-
-    def add(self, other: ToolUse) -> None:
-        """Add the use in another session."""
-        for one in fields(self):
-            setattr(self, one.name, getattr(self, one.name) + getattr(other, one.name))
 
     def read_field(self, tool: str, policy: OffloadPolicy) -> str:
         """Return the field that holds the path, for a tool that reads files unknown to a policy."""
@@ -479,7 +471,7 @@ def _fitted(name: str, preset: str, found: Sequence[RecordingFile], jobs: int) -
     uses = defaultdict[str, ToolUse](ToolUse)
     for each, _ in so_far.results:
         for tool, use in each.items():
-            uses[tool].add(use)
+            uses[tool] += use
     if not any(use.results for use in uses.values()):
         raise InputError("no session has a tool result, so no policy can be written")
     heaviest = dict(sorted(uses.items(), key=lambda one: -one[1].tokens))

@@ -1,7 +1,5 @@
 """Commands of `policyctx store` that look: ls, cat, search, history, verify, restore-archive."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -15,34 +13,29 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
+from policyctx import errors
 from policyctx.cli import output
+from policyctx.cli.output import argument, option
 from policyctx.compaction.assembly import ITEM_TYPE, messages_text
 from policyctx.definitions.names import is_url
 from policyctx.definitions.tokenizers import DEFAULT_TOKENIZER
-from policyctx.errors import (
-    AmbiguousSessionError,
-    StoreError,
-    UnknownArchiveError,
-    counted,
-    nearest,
-)
 from policyctx.paths import safe_part
 from policyctx.policy.values import byte_size, duration
 from policyctx.store.collector import CollectionReport, states_of
 from policyctx.store.filesystem import ContextFileSystem
 from policyctx.store.index import IndexEntry
-from policyctx.store.opening import SESSION_FIELD, stores_in
+from policyctx.store.opening import SESSION_FIELD, Stores, stores_in
 from policyctx.tokens.counter import counter_for
 
-Root: TypeAlias = Annotated[
-    str, typer.Argument(metavar="ROOT", help="A store's folder or URL, as in `store.root`.")
-]
+Root: TypeAlias = Annotated[str, argument("ROOT", "A store's folder or URL, as in `store.root`.")]
 Session: TypeAlias = Annotated[
-    str | None,
-    typer.Option(help="One session, where several share the folder or ROOT has {session_id}."),
+    str | None, option("One session, where several share the folder or ROOT has {session_id}.")
 ]
-ItemType: TypeAlias = Annotated[str | None, typer.Option("--type", help="Items of this type.")]
-Tool: TypeAlias = Annotated[str | None, typer.Option(help="Results and calls of this tool.")]
+ItemType: TypeAlias = Annotated[str | None, option("Items of this type.", "--type")]
+Tool: TypeAlias = Annotated[str | None, option("Results and calls of this tool.")]
+_SECONDS = "%Y-%m-%d %H:%M:%S"
+Row: TypeAlias = Mapping[str, object]
+"""The cells of a row, by their columns."""
 
 
 def seconds(value: str | None) -> float | None:
@@ -75,11 +68,11 @@ def line_range(value: str | None) -> tuple[int, int] | None:
 @contextmanager
 def opened_stores(
     root: str, *, session: str | None = None, compress: Literal["none", "zstd"] = "zstd"
-) -> Iterator[dict[str, ContextFileSystem]]:
+) -> Iterator[Stores]:
     """Give every store of a folder, or that of one session, by the session's id.
 
-    The session stands for `{session_id}` in the root. At the end the index of each lists every
-    item; where it cannot be written, a warning says so. Raises `StoreError` when there is none.
+    The session stands for `{session_id}` in the root. At the end the index of each that was opened
+    lists every item; a warning says where it cannot be written. Raises `StoreError` without any.
     """
     if session is not None and SESSION_FIELD in root:  # the folder is that of one session
         root, session = root.replace(SESSION_FIELD, safe_part(session)), None
@@ -87,10 +80,10 @@ def opened_stores(
     try:
         yield stores
     finally:
-        for store in stores.values():
+        for store in stores.opened.values():
             try:
                 store.close()
-            except StoreError as error:
+            except errors.StoreError as error:
                 output.console(stderr=True).print(f"warning: {error}")
 
 
@@ -104,33 +97,32 @@ def shown_progress(label: str) -> Iterator[Callable[[int, int], object]]:
         yield lambda done, of: bars.update(task, completed=done, total=of)
 
 
-def entry_report(entry: IndexEntry, store: ContextFileSystem, session: str) -> dict[str, Any]:
+def entry_report(entry: IndexEntry, stores: Stores, session: str) -> dict[str, Any]:
     """Return what is known of a content, for `--json`; its block is left out."""
     known = {k: v for k, v in entry.as_json().items() if k not in {"block", "text_at", "text_as"}}
-    return {**known, "path": f"{store.root}/{entry.path}", "session": session}
+    return {**known, "path": f"{stores.root}/{entry.path}", "session": session}
 
 
-def entry_rows(stores: dict[str, ContextFileSystem]) -> Iterable[tuple[str, IndexEntry, str]]:
+def entry_rows(stores: Stores) -> Iterable[tuple[str, IndexEntry, str]]:
     """Yield session, content and what became of its item, oldest first within a session."""
-    for session, store in stores.items():
-        entries = store.list()
-        states = states_of(store.records(), [str(store.root)])
+    root = str(stores.root)
+    for session, entries, records in stores.contents():
+        states = states_of(records, [root])
         for entry in entries:
             state = states.get((entry.item_id, entry.path))
-            yield session, _with_tokens(entry, store), state or ""
+            yield session, _with_tokens(entry, stores, session), state or ""
 
 
-def _with_tokens(entry: IndexEntry, store: ContextFileSystem) -> IndexEntry:
+def _with_tokens(entry: IndexEntry, stores: Stores, session: str) -> IndexEntry:
     """Return a content with its tokens, counted here where what saved it, a hook, did not."""
     origin = entry.origin
-    if origin is None or origin.tokens is not None or is_url(str(store.root)):
+    if origin is None or origin.tokens is not None or is_url(str(stores.root)):
         return entry
     try:
-        text = store.read(entry.path)
-    except StoreError:
+        text = stores[session].read(entry.path)
+    except errors.StoreError:
         return entry
-    tokens = counter_for(DEFAULT_TOKENIZER).count(text)
-    return replace(entry, origin=replace(origin, tokens=tokens))
+    return replace(entry, origin=replace(origin, tokens=counter_for(DEFAULT_TOKENIZER).count(text)))
 
 
 def entry_row(entry: IndexEntry, state: str) -> dict[str, object]:
@@ -161,9 +153,6 @@ def collection_report(done: CollectionReport) -> dict[str, Any]:
     }
 
 
-_SECONDS = "%Y-%m-%d %H:%M:%S"
-
-
 @dataclass(frozen=True, slots=True)
 class RowLayout:
     """The columns of a table, and those that are left where the ones before do not fit.
@@ -176,10 +165,6 @@ class RowLayout:
     narrower: tuple[tuple[str, ...], ...]
     numeric: frozenset[str] = frozenset()
     shortened: Mapping[str, int] = field(default_factory=dict)
-
-
-Row: TypeAlias = Mapping[str, object]
-"""The cells of a row, by their columns."""
 
 
 def print_by_session(out: Console, rows: Sequence[tuple[str, Row]], layout: RowLayout) -> None:
@@ -220,10 +205,7 @@ def _table(
 
 _ENTRIES = RowLayout(
     ("item", "type", "tool", "tokens", "chars", "saved (UTC)", "state", "path"),
-    narrower=(
-        ("item", "tool", "tokens", "state", "path"),
-        ("item", "tokens", "state", "path"),
-    ),
+    narrower=(("item", "tool", "tokens", "state", "path"), ("item", "tokens", "state", "path")),
     numeric=frozenset({"tokens", "chars"}),
     shortened={"item": 12},
 )
@@ -248,22 +230,19 @@ def ls(
     out = output.console()
     if as_json:
         found = [
-            {**entry_report(e, stores[name], name), "state": state or None}
-            for name, e, state in rows
+            {**entry_report(e, stores, name), "state": state or None} for name, e, state in rows
         ]
         output.print_json(found)
         return
     if rows:
         print_by_session(out, [(n, entry_row(e, state)) for n, e, state in rows], _ENTRIES)
-    out.print(f"{counted(len(rows), 'content')} in {next(iter(stores.values())).root}")
+    out.print(f"{errors.counted(len(rows), 'content')} in {stores.root}")
 
 
 def cat(
     root: Root,
-    key: Annotated[
-        str, typer.Argument(metavar="KEY", help="An item id, a tool-use id, or a path.")
-    ],
-    lines: Annotated[str | None, typer.Option(help="Only these: 10-20, 10 or 10-.")] = None,
+    key: Annotated[str, argument("KEY", "An item id, a tool-use id, or a path.")],
+    lines: Annotated[str | None, option("Only these: 10-20, 10 or 10-.")] = None,
     session: Session = None,
     as_json: output.Json = False,
 ) -> None:
@@ -278,7 +257,7 @@ def cat(
         name, store = _holder(stores, key)
         text, entry = store.read(key, lines=wanted), store.find(key)
     if as_json:
-        known = entry_report(entry, store, name) if entry else {"path": key}
+        known = entry_report(entry, stores, name) if entry else {"path": key}
         output.print_json({**known, "text": text})
         return
     if sys.stdout.isatty():
@@ -290,11 +269,11 @@ def cat(
 
 def search(
     root: Root,
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="What to look for, as it is.")],
+    text: Annotated[str, argument("TEXT", "What to look for, as it is.")],
     ignore_case: Annotated[
-        bool, typer.Option("--ignore-case", "-i", help="Take capitals for small letters.")
+        bool, option("Take capitals for small letters.", "--ignore-case", "-i")
     ] = False,
-    limit: Annotated[int | None, typer.Option(min=1, help="Stop after so many lines.")] = None,
+    limit: Annotated[int | None, option("Stop after so many lines.", min=1)] = None,
     session: Session = None,
     item_type: ItemType = None,
     tool: Tool = None,
@@ -313,7 +292,7 @@ def search(
         out, report, number = output.console(), list[dict[str, Any]](), 0
         for name, match in islice(found, limit):
             number += 1
-            path = f"{stores[name].root}/{match.entry.path}"
+            path = f"{stores.root}/{match.entry.path}"
             if as_json:
                 known = {"path": path, "item_id": match.entry.item_id, "line": match.line}
                 report.append({**known, "text": match.text, "session": name})
@@ -372,7 +351,7 @@ def verify(root: Root, session: Session = None, as_json: output.Json = False) ->
             with shown_progress("reading") as progress:
                 done = store.verify(progress=progress)
             checked += done.checked
-            harmed += [(entry_report(h.entry, store, name), h.kind, h.reason) for h in done.harmed]
+            harmed += [(entry_report(h.entry, stores, name), h.kind, h.reason) for h in done.harmed]
     out = output.console()
     if as_json:
         report = [{**known, "harm": kind, "reason": reason} for known, kind, reason in harmed]
@@ -381,20 +360,19 @@ def verify(root: Root, session: Session = None, as_json: output.Json = False) ->
         for known, kind, reason in harmed:
             out.print(f"{known['path']}: {kind}: {reason}")
         verdict = f"{len(harmed)} harmed" if harmed else "each what was saved"
-        out.print(f"{counted(checked, 'content')} read, {verdict}")
+        out.print(f"{errors.counted(checked, 'content')} read, {verdict}")
     if harmed:
         raise typer.Exit(1)
 
 
-def _holder(stores: dict[str, ContextFileSystem], key: str) -> tuple[str, ContextFileSystem]:
+def _holder(stores: Stores, key: str) -> tuple[str, ContextFileSystem]:
     """Return the session whose index knows the key; the first, where none does.
 
     Raises `AmbiguousSessionError` when the key means another content in each of several sessions.
     """
     found = {name: entry for name, store in stores.items() if (entry := store.find(key))}
     if len({entry.path for entry in found.values()}) > 1:
-        root = next(iter(stores.values())).root
-        raise AmbiguousSessionError(key, sorted(found), path=str(root))
+        raise errors.AmbiguousSessionError(key, sorted(found), path=str(stores.root))
     name = next(iter(found), next(iter(stores)))
     return name, stores[name]
 
@@ -402,10 +380,10 @@ def _holder(stores: dict[str, ContextFileSystem], key: str) -> tuple[str, Contex
 def restore_archive(
     root: Root,
     archive: Annotated[
-        str | None, typer.Argument(metavar="[ARCHIVE]", help="Its id or path. Default: the newest.")
+        str | None, argument("[ARCHIVE]", "Its id or path. Default: the newest.")
     ] = None,
     path: Annotated[
-        Path | None, typer.Option("--output", "-o", help="File to write, in place of stdout.")
+        Path | None, option("File to write, in place of stdout.", "--output", "-o")
     ] = None,
     session: Session = None,
     as_json: output.Json = False,
@@ -421,7 +399,7 @@ def restore_archive(
         name, entry = _chosen(stores, archive, root)
         text = messages_text(stores[name].read(entry.path))
     if as_json:
-        known = entry_report(entry, stores[name], name)
+        known = entry_report(entry, stores, name)
         text = output.json_text({**known, "messages": json.loads(text)}) + "\n"
     if path is None:
         output.write_json(text)
@@ -429,9 +407,7 @@ def restore_archive(
         path.write_bytes(output.json_bytes(text))
 
 
-def _chosen(
-    stores: dict[str, ContextFileSystem], archive: str | None, root: str
-) -> tuple[str, IndexEntry]:
+def _chosen(stores: Stores, archive: str | None, root: str) -> tuple[str, IndexEntry]:
     """Return an archive and its session: the newest, or the newest of this id or path.
 
     Raises `UnknownArchiveError` when there is none, and `AmbiguousSessionError` when more than one
@@ -439,19 +415,19 @@ def _chosen(
     """
     found = [
         (name, entry)
-        for name, store in stores.items()
-        for entry in store.list()
+        for name, entries, _ in stores.contents()
+        for entry in entries
         if entry.is_of(ITEM_TYPE, None)
     ]
     found.sort(key=lambda one: one[1].saved_at)
     chosen = [one for one in found if archive is None or archive in {_id(one[1]), one[1].path}]
     if not chosen:
         known = list(dict.fromkeys(_id(entry) for _, entry in found))
-        likeliest = None if archive is None else nearest(archive, known)
-        raise UnknownArchiveError(archive, known, likeliest, path=root)
+        likeliest = None if archive is None else errors.nearest(archive, known)
+        raise errors.UnknownArchiveError(archive, known, likeliest, path=root)
     sessions = sorted({name for name, _ in chosen})
     if len(sessions) > 1:
-        raise AmbiguousSessionError(archive or "an archive", sessions, path=root)
+        raise errors.AmbiguousSessionError(archive or "an archive", sessions, path=root)
     return chosen[-1]
 
 

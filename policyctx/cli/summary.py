@@ -9,6 +9,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn
 
 from policyctx.cli import output
 from policyctx.cli.conversation import Given, RecordedChoice, read_messages
+from policyctx.cli.output import option
 from policyctx.compaction.rounds import Round, SourcedLine, rounds
 from policyctx.errors import counted
 from policyctx.planning.compiled import OffloadPolicy
@@ -24,35 +25,32 @@ def summary(
     messages: output.Messages,
     policy: Annotated[
         str,
-        typer.Option(
-            metavar="POLICY", help="The policy whose `compaction.summary` holds, by name or path."
-        ),
+        option("The policy whose `compaction.summary` holds, by name or path.", metavar="POLICY"),
     ] = _DEFAULT_POLICY,
     count: Annotated[
         int,
-        typer.Option(
+        option(
+            "Compact N times: the second compaction summarises the first summary and what"
+            " came after it, and so on.",
             "--rounds",
             metavar="N",
             min=1,
-            help="Compact N times: the second compaction summarises the first summary and what"
-            " came after it, and so on.",
         ),
     ] = 1,
     max_words: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="The most words of a summary.")
+        int | None, option("The most words of a summary.", metavar="N", min=1)
     ] = None,
     max_tokens: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="The most tokens of a summary.")
+        int | None, option("The most tokens of a summary.", metavar="N", min=1)
     ] = None,
     max_chars: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="The most characters of a summary.")
+        int | None, option("The most characters of a summary.", metavar="N", min=1)
     ] = None,
     max_share: Annotated[
-        str | None,
-        typer.Option(metavar="PERCENT", help="At most such a share of the history, as `10%`."),
+        str | None, option("At most such a share of the history, as `10%`.", metavar="PERCENT")
     ] = None,
     sources: Annotated[
-        bool, typer.Option("--sources", help="Show for each line the message that it comes from.")
+        bool, option("Show for each line the message that it comes from.", "--sources")
     ] = False,
     recorded: output.Recorded = None,
     call: output.Call = None,

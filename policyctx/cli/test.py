@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from policyctx.cli.output import Json, console
+from policyctx.cli.output import Json, argument, console, option
 from policyctx.errors import install_command, visible
 
 # pytest's exit codes, as this command's: a feature that is broken, or none at all, is wrong input.
@@ -22,59 +22,53 @@ _IMPORTED = ("-W", "ignore::pytest.PytestAssertRewriteWarning")
 def run(
     paths: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[PATHS]",
-            help="Feature files, folders of them, or single scenarios as FILE::NAME; those of the"
+        argument(
+            "[PATHS]",
+            "Feature files, folders of them, or single scenarios as FILE::NAME; those of the"
             " working directory by default. Arguments after `--` are passed to pytest.",
         ),
     ] = None,
     steps: Annotated[
         bool,
-        typer.Option(
-            "--steps",
-            help="List the steps that a feature may use; with words in place of PATHS, those steps"
+        option(
+            "List the steps that a feature may use; with words in place of PATHS, those steps"
             " that have all of them.",
+            "--steps",
         ),
     ] = False,
     cov: Annotated[
-        bool, typer.Option("--cov", help="Report which rules of the policies were covered.")
+        bool, option("Report which rules of the policies were covered.", "--cov")
     ] = False,
     cov_of: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="POLICY", help="Report the coverage of this policy only; may be repeated."
-        ),
+        option("Report the coverage of this policy only; may be repeated.", metavar="POLICY"),
     ] = None,
     cov_fail_under: Annotated[
         float | None,
-        typer.Option(
-            metavar="PERCENT", help="Fail when a smaller share of the sides of a policy is covered."
-        ),
+        option("Fail when a smaller share of the sides of a policy is covered.", metavar="PERCENT"),
     ] = None,
     cov_json: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Write every rule with the scenarios that cover it."),
+        str | None, option("Write every rule with the scenarios that cover it.", metavar="FILE")
     ] = None,
     mutate: Annotated[
         str | None,
-        typer.Option(
-            metavar="POLICY",
-            help="Change one value of this policy at a time, and list the changes that no scenario"
+        option(
+            "Change one value of this policy at a time, and list the changes that no scenario"
             " notices.",
+            metavar="POLICY",
         ),
     ] = None,
     jobs: Annotated[
         int | None,
-        typer.Option(
-            min=1,
-            help="How many processes run mutants; by default as many as there are processors.",
+        option(
+            "How many processes run mutants; by default as many as there are processors.", min=1
         ),
     ] = None,
     accept: Annotated[
         Path | None,
-        typer.Option(
+        option(
+            "Mutants that need not be noticed: a YAML list of {mutant, reason}.",
             metavar="FILE",
-            help="Mutants that need not be noticed: a YAML list of {mutant, reason}.",
             exists=True,
             dir_okay=False,
         ),
@@ -95,8 +89,7 @@ def run(
     policyctx test --steps failed result
     """
     if find_spec("pytest_bdd") is None:
-        wanted = f"error: features need pytest-bdd: {install_command('bdd')}"
-        console(stderr=True).print(wanted)
+        console(stderr=True).print(f"error: features need pytest-bdd: {install_command('bdd')}")
         raise typer.Exit(2)
     if mutate is not None:
         from policyctx.cli.mutating import print_mutants  # noqa: PLC0415 - needs pytest

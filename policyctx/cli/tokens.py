@@ -1,15 +1,13 @@
 """`policyctx tokens`: what a conversation weighs, by type and by tool, and what was billed."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-import typer
 from rich.console import Console
 
 from policyctx.cli import output
 from policyctx.cli.conversation import RecordedChoice, read_messages
+from policyctx.cli.output import option
 from policyctx.definitions.items import HostObject, Item, Medium, Message
 from policyctx.definitions.tokenizers import DEFAULT_TOKENIZER, Tokenizer
 from policyctx.messages.editing import request_content
@@ -21,16 +19,16 @@ from policyctx.tokens.sizes import ProviderModel, media_tokens, provider_model
 
 # Rows of calls in the table; `--json` has all.
 _SHOWN_CALLS = 10
+Group = dict[str, tuple[int, int]]
 
 
 def tokens(
     messages: output.Messages,
     tokenizer: Annotated[
-        Tokenizer, typer.Option(help="What counts; `anthropic` asks the provider.")
+        Tokenizer, option("What counts; `anthropic` asks the provider.")
     ] = DEFAULT_TOKENIZER,
     language_model: Annotated[
-        str | None,
-        typer.Option("--model", help="The model's name, such as claude-opus-4-8, where known."),
+        str | None, option("The model's name, such as claude-opus-4-8, where known.", "--model")
     ] = None,
     recorded: output.Recorded = None,
     call: output.Call = None,
@@ -87,9 +85,6 @@ def _weights(
 def _sized(item: Item) -> list[Medium]:
     """Return the media of an item except sounds, which the request contains as JSON texts."""
     return [medium for medium in item.media if medium.kind != "sound"]
-
-
-Group = dict[str, tuple[int, int]]
 
 
 def _grouped(weights: Sequence[tuple[Item, int]], kind: Literal["type", "tool"]) -> Group:

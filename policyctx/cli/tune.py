@@ -1,7 +1,5 @@
 """`policyctx tune`: the settings that recorded sessions would have paid for, and their table."""
 
-from __future__ import annotations
-
 import difflib
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,6 +14,7 @@ from rich.console import Console
 
 import policyctx
 from policyctx.cli import output, progress
+from policyctx.cli.output import option
 from policyctx.cli.replay import Agents, Jobs, Prices, Recordings, Scheduler, Since, recording_files
 from policyctx.cli.replay_output import outcome_report
 from policyctx.definitions.items import HostObject
@@ -26,13 +25,7 @@ from policyctx.policy.writing import resolved_yaml
 from policyctx.pricing.rows import prices_source
 from policyctx.replay.cluster import executor
 from policyctx.replay.executing import Executor
-from policyctx.replay.report.page import (
-    asset,
-    check_writable,
-    framed,
-    values_script,
-    write_page,
-)
+from policyctx.replay.report.page import asset, check_writable, framed, values_script, write_page
 from policyctx.replay.running import FailedRecording
 from policyctx.replay.terms import PricesOf
 from policyctx.tuning import study
@@ -44,6 +37,15 @@ from policyctx.tuning.settings import SUMMARISE_ONLY, Incumbent, Setting, legend
 _SETTING, _SESSION = 60, 40
 _DIGITS = 6
 _INDENT = " " * 10
+_DEFAULT = "coding-agent"
+_NOT_EXTENDED = "cannot be extended by a policy that changes a key of it"
+_SCRIPTS = ("elements.js", "table.js", "chart.js")
+_BODY = """<header>
+<p id="kicker" class="kicker"></p>
+<h1 id="title"></h1>
+<p id="about" class="lead"></p>
+</header>
+<main id="main"></main>"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +90,7 @@ def print_tuned(out: Console, shown: ShownStudy) -> None:
         )
     out.print()
     columns = ["setting", "net $", "saved", "regret tokens", "dearer", "never acted"]
-    rows = [_cells(row) for row in _rows(shown)]
-    out.print(output.Grid(columns, rows, numeric=columns[1:]))
+    out.print(output.Grid(columns, [_cells(row) for row in _rows(shown)], numeric=columns[1:]))
     if meanings := _legend(shown):
         output.print_wrapped(out, f"settings  {'; '.join(meanings)}", _INDENT)
     if tuned.comparisons:
@@ -379,55 +380,49 @@ def _comparison(one: study.CandidateComparison) -> dict[str, Any]:
     return {**asdict(one), **rounded, "interval": interval, "tally": one.tally._asdict()}
 
 
-_DEFAULT = "coding-agent"
-
-
 @progress.interruptible()
 def tune(
     paths: Recordings = None,
     agent: Agents = None,
     since: Since = None,
     policy: Annotated[
-        str, typer.Option(metavar="POLICY", help="The incumbent: a preset's name or a file's path.")
+        str, option("The incumbent: a preset's name or a file's path.", metavar="POLICY")
     ] = _DEFAULT,
     path: Annotated[
         Path | None,
-        typer.Option(
+        option(
+            "Write the winner as a policy that extends the incumbent.",
             "-o",
             "--output",
             metavar="FILE",
-            help="Write the winner as a policy that extends the incumbent.",
         ),
     ] = None,
     never_dearer: Annotated[
-        bool, typer.Option("--never-dearer", help="No session may cost more than without a policy.")
+        bool, option("No session may cost more than without a policy.", "--never-dearer")
     ] = False,
     max_regret: Annotated[
         float | None,
-        typer.Option(
+        option(
+            "The most regretted tokens, as a multiple of the incumbent's, such as 0.5.",
             metavar="RATIO",
             min=0,
-            help="The most regretted tokens, as a multiple of the incumbent's, such as 0.5.",
         ),
     ] = None,
     project_by: Annotated[
         ProjectBy,
-        typer.Option(
-            help="What makes sessions ones of the same project: the working directory that is"
+        option(
+            "What makes sessions ones of the same project: the working directory that is"
             " recorded, the folder of the file, or the file."
         ),
     ] = ProjectBy.RECORDED,
-    folds: Annotated[
-        int, typer.Option(min=2, help="Groups of projects that are each left out once.")
-    ] = 5,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same result.")] = 0,
+    folds: Annotated[int, option("Groups of projects that are each left out once.", min=2)] = 5,
+    seed: Annotated[int, option("The same seed gives the same result.")] = 0,
     prices: Prices = "recorded",
     in_part: output.Partial = False,
     jobs: Jobs = 1,
     scheduler: Scheduler = None,
     report: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write a page of HTML with the front as chart."),
+        Path | None, option("Write a page of HTML with the front as chart.", metavar="FILE")
     ] = None,
     as_json: output.Json = False,
 ) -> None:
@@ -453,16 +448,14 @@ def tune(
     shown = None
     files = recording_files(paths, agent, since, partial=in_part)
     with executor(jobs, scheduler) as workers:
-        work = partial(read, by=project_by)
-        so_far = progress.gathered(files, work, workers)
+        so_far = progress.gathered(files, partial(read, by=project_by), workers)
         so_far.calls = sum(one.calls for one in so_far.results)
         if so_far.calls and not so_far.is_interrupted:
             shown = _studied(incumbent, so_far, options, workers, prices=prices)
     # Written first: the terminal may be closed.
     written = [] if shown is None else list(_written(shown, path, report))
     if shown is not None and as_json:
-        values = outcome_report(so_far) | tuned_report(shown)
-        output.print_json(values)
+        output.print_json(outcome_report(so_far) | tuned_report(shown))
     elif shown is not None:
         print_tuned(output.console(), shown)
     progress.tell(so_far)
@@ -492,10 +485,7 @@ def _studied(
     *,
     prices: PricesOf,
 ) -> ShownStudy | None:
-    """Study what was found; None if nothing has prices, or if Ctrl-C came before a result.
-
-    What failed is added to `so_far`.
-    """
+    """Study the sessions; `so_far` gets failures. None without prices or on an early Ctrl-C."""
     policy = study.incumbent_policy(incumbent)
     if policy is None:
         raise PolicyError([Diagnostic(Location(incumbent.name), "PC001", _NOT_EXTENDED)])
@@ -522,9 +512,6 @@ def _studied(
             return None
         tuned = study.Study(incumbent, known.sessions, evaluator, options).tuned()
     return ShownStudy(incumbent, options, known, tuned, prices)
-
-
-_NOT_EXTENDED = "cannot be extended by a policy that changes a key of it"
 
 
 def _unpriced(known: Priced) -> str:
@@ -562,15 +549,6 @@ class _Batches(progress.Bar):
             super().begin(total, what or f"settings, {of}")
 
 
-_SCRIPTS = ("elements.js", "table.js", "chart.js")
-_BODY = """<header>
-<p id="kicker" class="kicker"></p>
-<h1 id="title"></h1>
-<p id="about" class="lead"></p>
-</header>
-<main id="main"></main>"""
-
-
 def page(report: Mapping[str, Any]) -> Iterator[str]:
     """Yield the page of a study piece by piece; `report` are its plain values.
 
@@ -578,5 +556,4 @@ def page(report: Mapping[str, Any]) -> Iterator[str]:
     """
     own = resources.files("policyctx.tuning").joinpath("front.js").read_text(encoding="utf-8")
     title = f"{report['incumbent']}: settings that were tried"
-    scripts = [*map(asset, _SCRIPTS), own]
-    yield from framed(title, _BODY, scripts, [values_script("study", report)])
+    yield from framed(title, _BODY, [*map(asset, _SCRIPTS), own], [values_script("study", report)])

@@ -3,13 +3,24 @@
 import os
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 from rich.filesize import decimal
 
-from policyctx.cli.output import Grid, Json, console, json_bytes, print_json, write_json
+from policyctx.cli.output import (
+    Grid,
+    Json,
+    argument,
+    console,
+    group,
+    json_bytes,
+    option,
+    print_json,
+    write_json,
+)
 from policyctx.cli.store import (
     Root,
     Session,
@@ -25,7 +36,7 @@ from policyctx.cli.store import (
     size,
     verify,
 )
-from policyctx.errors import AmbiguousSessionError, StoreError, counted
+from policyctx.errors import AmbiguousSessionError, StoreError, counted, present
 from policyctx.policy.loading import load_policy
 from policyctx.resources import open_file
 from policyctx.store.backend import store_root
@@ -74,12 +85,8 @@ def show_collections(
         stores = [_report(one) for one in every]
         print_json({"dry_run": dry_run, "stores": stores, **_sums(reports)})
     else:
-        rows = [
-            _cells(one, one.report, root)
-            for one in every
-            if one.report is not None and (one.report.removed or one.report.packed)
-        ]
-        if rows:
+        did_any = (one for one in every if one.report and (one.report.removed or one.report.packed))
+        if rows := [_cells(one, root) for one in did_any]:
             out.print(Grid(_COLUMNS, rows, numeric=_COLUMNS[1:], whole={"store"}))
         of = f" in {counted(len(every), 'store')}"
         out.print(f"{collection_summary(reports, dry_run=dry_run)}{of}")
@@ -89,16 +96,10 @@ def show_collections(
         raise typer.Exit(1)
 
 
-def _cells(one: StoreCollection, done: CollectionReport, root: str) -> tuple[object, ...]:
-    below = one.root.removeprefix(f"{store_root(root)}/")
-    return (
-        below,
-        f"{done.contents_before:,}",
-        decimal(done.size_before),
-        f"{len(done.removed):,}",
-        f"{len(done.packed):,}",
-        decimal(done.size_after),
-    )
+def _cells(one: StoreCollection, root: str) -> tuple[object, ...]:
+    done, below = present(one.report), one.root.removeprefix(f"{store_root(root)}/")
+    before, after = decimal(done.size_before), decimal(done.size_after)
+    return below, done.contents_before, before, len(done.removed), len(done.packed), after
 
 
 def _report(one: StoreCollection) -> dict[str, object]:
@@ -111,30 +112,26 @@ def _report(one: StoreCollection) -> dict[str, object]:
 
 def gc(
     root: Root,
-    max_age: Annotated[str | None, typer.Option(help="Remove what is older: 30d.")] = None,
+    max_age: Annotated[str | None, option("Remove what is older: 30d.")] = None,
     max_bytes: Annotated[
-        str | None, typer.Option(help="Remove the oldest until so much is left: 5GB.")
+        str | None, option("Remove the oldest until so much is left: 5GB.")
     ] = None,
     max_contents: Annotated[
-        int | None, typer.Option(min=0, help="Remove the oldest until so many texts are left.")
+        int | None, option("Remove the oldest until so many texts are left.", min=0)
     ] = None,
     policy: Annotated[
-        str | None, typer.Option(help="Take `store.retention` and `store.compress` of this policy.")
+        str | None, option("Take `store.retention` and `store.compress` of this policy.")
     ] = None,
     ended: Annotated[
-        bool, typer.Option("--ended", help="No session here goes on: no placeholder is live.")
+        bool, option("No session here goes on: no placeholder is live.", "--ended")
     ] = False,
     idle: Annotated[
-        str | None,
-        typer.Option(help="A session that wrote nothing for so long does not go on: 7d."),
+        str | None, option("A session that wrote nothing for so long does not go on: 7d.")
     ] = None,
     every: Annotated[
-        bool,
-        typer.Option("--all", help="Every store at ROOT and below; the limits hold for all of it."),
+        bool, option("Every store at ROOT and below; the limits hold for all of it.", "--all")
     ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would go; change nothing.")
-    ] = False,
+    dry_run: Annotated[bool, option("Show what would go; change nothing.", "--dry-run")] = False,
     session: Session = None,
     as_json: Json = False,
 ) -> None:
@@ -152,18 +149,9 @@ def gc(
     limits, compress = _terms(given, policy)
     if every:
         with shown_progress("collecting") as progress:
-            every_store = [
-                *collect_below(
-                    root,
-                    limits,
-                    idle=seconds(idle),
-                    ended=ended,
-                    compress=compress,
-                    dry_run=dry_run,
-                    progress=progress,
-                )
-            ]
-        show_collections(every_store, root, as_json=as_json, dry_run=dry_run)
+            collected = partial(collect_below, root, limits, idle=seconds(idle), ended=ended)
+            done_below = [*collected(compress=compress, dry_run=dry_run, progress=progress)]
+        show_collections(done_below, root, as_json=as_json, dry_run=dry_run)
         return
     with (
         opened_stores(root, session=session, compress=compress) as stores,
@@ -237,7 +225,7 @@ def rebuild(root: Root, session: Session = None, as_json: Json = False) -> None:
 
 def export(
     root: Root,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to: session.tar.zst.")],
+    file: Annotated[Path, argument("FILE", "Where to: session.tar.zst.")],
     session: Session = None,
     as_json: Json = False,
 ) -> None:
@@ -257,7 +245,7 @@ def export(
 
 
 def import_(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="What `export` wrote.")],
+    file: Annotated[Path, argument("FILE", "What `export` wrote.")],
     root: Root,
     session: Session = None,
     as_json: Json = False,
@@ -276,9 +264,7 @@ def import_(
 
 def copy(
     root: Root,
-    target: Annotated[
-        str, typer.Argument(metavar="TO", help="The folder or URL that takes the session up.")
-    ],
+    target: Annotated[str, argument("TO", "The folder or URL that takes the session up.")],
     session: Session = None,
     as_json: Json = False,
 ) -> None:
@@ -300,10 +286,8 @@ def copy(
 
 
 def upload(
-    folder: Annotated[
-        Path, typer.Argument(metavar="FOLDER", help="What `store.spill_to` of the policy names.")
-    ],
-    timeout: Annotated[str, typer.Option(help="The longest that a request may take.")] = "30s",
+    folder: Annotated[Path, argument("FOLDER", "What `store.spill_to` of the policy names.")],
+    timeout: Annotated[str, option("The longest that a request may take.")] = "30s",
     as_json: Json = False,
 ) -> None:
     """Upload what waits in a folder for stores at a URL, of every session.
@@ -318,7 +302,7 @@ def upload(
             done.append(one)
             progress(len(done), len(done))
     if as_json:
-        print_json([asdict(one) for one in done])
+        print_json([*map(asdict, done)])
     for one in () if as_json else done:
         left = f", {one.left:,} left: {one.error}" if one.error else ""
         console().print(f"{counted(one.objects, 'object')} to {one.url}{left}")
@@ -335,12 +319,9 @@ def _show_number(number: int, done: str, where: Path | str, *, as_json: bool) ->
 
 def restore(
     root: Root,
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="Messages or a session, as JSON or JSON lines.")
-    ],
+    file: Annotated[Path, argument("FILE", "Messages or a session, as JSON or JSON lines.")],
     path: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="File to write, a new one, in place of stdout."),
+        Path | None, option("File to write, a new one, in place of stdout.", "--output", "-o")
     ] = None,
     session: Session = None,
 ) -> None:
@@ -369,22 +350,7 @@ def restore(
     console(stderr=True).print(f"{counted(found.restored, 'text')} restored{left}")
 
 
-app = typer.Typer(
-    name="store",
-    help="Look at what was offloaded, and keep it in order.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
-app.command("ls")(ls)
-app.command("cat")(cat)
-app.command("restore")(restore)
-app.command("restore-archive")(restore_archive)
-app.command("search")(search)
-app.command("history")(history)
-app.command("verify")(verify)
-app.command("gc")(gc)
-app.command("rebuild")(rebuild)
-app.command("export")(export)
-app.command("import")(import_)
-app.command("copy")(copy)
-app.command("upload")(upload)
+app = group()
+_READING = (ls, cat, restore, restore_archive, search, history, verify)
+for _command in (*_READING, gc, rebuild, export, import_, copy, upload):
+    app.command(_command.__name__.rstrip("_").replace("_", "-"))(_command)

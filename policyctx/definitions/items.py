@@ -12,6 +12,8 @@ Author: TypeAlias = Literal["user", "program", "summary"]
 """`user`: the user's own words. `program`: put there by a program, such as a skill. `summary`: what
 another writer's compaction left of the conversation before."""
 AUTHORS: tuple[Author, ...] = get_args(Author)
+Ttl: TypeAlias = Literal["5m", "1h"]
+"""How long a provider keeps an entry of its cache after the last use."""
 
 
 class Authored(dict[str, Any]):
@@ -96,17 +98,14 @@ class Blocks(Protocol):
     @property
     def json(self) -> str:
         """The JSON of the blocks."""
-        ...
 
     @property
     def raw_json(self) -> str:
         """The JSON with lone surrogates as they are."""
-        ...
 
     @property
     def chars(self) -> int:
         """The characters of the JSON."""
-        ...
 
 
 _encode = json.JSONEncoder(ensure_ascii=False).encode
@@ -405,7 +404,3 @@ class RequestContent(NamedTuple):
 
     None if a message cannot be sent there, as an item of OpenAI's Responses API.
     """
-
-
-Ttl: TypeAlias = Literal["5m", "1h"]
-"""How long a provider keeps an entry of its cache after the last use."""

@@ -37,6 +37,9 @@ SCHEMES = ("s3", "gs", "az", "file")
 # The scheme whose URLs name no bucket but a folder.
 _FOLDER = "file"
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/]*)(/.*)?", re.DOTALL)
+# What a field shows: the item itself, its file, how to read the file, its content, an excerpt of
+# its content, or the file that the agent read it from.
+Source: TypeAlias = Literal["item", "file", "reading", "content", "excerpt", "origin"]
 
 
 def recall_tool(name: str | None) -> str | None:
@@ -70,11 +73,6 @@ def url_problem(root: str) -> str:
         and not {"", ".", ".."}.isdisjoint(inner.split("/")),
     }
     return next((text for text, is_so in problems.items() if is_so), "")
-
-
-# What a field shows: the item itself, its file, how to read the file, its content, an excerpt of
-# its content, or the file that the agent read it from.
-Source: TypeAlias = Literal["item", "file", "reading", "content", "excerpt", "origin"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,10 +115,7 @@ def remember_error(session_id: str, store: str, error: str) -> None:
 
 
 def mark_compaction(session_id: str, size: int) -> None:
-    """Remember that a session was compacted when its transcript had so many bytes.
-
-    Raises `OSError`.
-    """
+    """Remember that a session was compacted at this size of its transcript; raises `OSError`."""
     _replace_file(_compaction_file(session_id), str(size).encode())
 
 
@@ -341,7 +338,6 @@ def _variable(value: str | None) -> str | None:
 
 
 def _text(path: str) -> str:
-    """Return the text of a policy file, as `policyctx.policy.sources` reads it."""
     return _read(path).decode("utf-8-sig")
 
 

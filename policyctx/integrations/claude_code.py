@@ -116,10 +116,7 @@ def options_of(arguments: Sequence[str]) -> Options:
 def _answer(
     options: Options, raw: bytes, delivered: list[ClaimedCompaction]
 ) -> dict[str, Any] | str | None:
-    """Return what the hook prints for an event, None for nothing.
-
-    What it is printed for is added to `delivered`.
-    """
+    """Return what to print for an event, None for nothing; `delivered` gets what it delivers."""
     event = json.loads(raw)
     if not isinstance(event, dict):
         raise _LeftAloneError("expected an event: a JSON object")
@@ -176,8 +173,7 @@ def _remember_compaction(event: Event) -> None:
     from policyctx.integrations.arrival_bounds import mark_compaction  # noqa: PLC0415 - see above
 
     try:
-        size = os.path.getsize(event["transcript_path"])
-        mark_compaction(session_id_of(event), size)
+        mark_compaction(session_id_of(event), os.path.getsize(event["transcript_path"]))
     except (OSError, _LeftAloneError) as error:
         _report(f"what the summary lacks is not added: {_reason(error)}")
 
@@ -268,18 +264,12 @@ def _replaced(event: Event, texts: Sequence[Text], options: Options, folder: str
             arrival_bounds.remember_error(session_id, key, str(error))
             _report(f"the result is left as it is: {error}")
         return {}
-    if _is_read_back(event, store):
+    if tool == "Read" and _is_inside(_file_path(event), store):  # it is read back
         return {}
     return _offloaded(event, texts, policy, options, Place(store, key))
 
 
-def _is_read_back(event: Event, store: str) -> bool:
-    """Return whether Read has read a file of the store."""
-    return event["tool_name"] == "Read" and _is_inside(_file_path(event), store)
-
-
 def _result(text: Text) -> dict[str, Any]:
-    """Return a text as the block of a result."""
     return {"type": "tool_result", "tool_use_id": text.tool_use_id, "content": text.text}
 
 
@@ -334,16 +324,11 @@ def _offloaded(
 
 
 def session_id_of(event: Event) -> str:
-    """Return the id of the session, for a sub-agent with its own id behind it.
-
-    Raises `_LeftAloneError` if the event has none.
-    """
+    """Return the session's id, with a sub-agent's behind it; raises `_LeftAloneError` for none."""
     session_id, agent_id = event.get("session_id"), event.get("agent_id")
     if not isinstance(session_id, str) or not session_id:
         raise _LeftAloneError("the event has no session_id")
-    if isinstance(agent_id, str) and agent_id:
-        return f"{session_id}.{agent_id}"
-    return session_id
+    return f"{session_id}.{agent_id}" if isinstance(agent_id, str) and agent_id else session_id
 
 
 def _sources(event: Event) -> Mapping[str, FileLines]:

@@ -59,8 +59,7 @@ def missing(event: Mapping[str, Any], policy: str, before: int) -> str | None:
     points = [point for point in transcript.points if point.message < line]
     reminded = after_compaction(points, transcript.newest(since.start), transcript.path)
     seen = "\n".join(chain(since.texts, (reminded, word(event.get("prompt")))))
-    counter = counter_for(loaded.model.tokenizer)
-    found = carried(points, seen, settings, counter.count)
+    found = carried(points, seen, settings, counter_for(loaded.model.tokenizer).count)
     return delivery(found, lambda point: f"line {point.message}", transcript.path)
 
 

@@ -4,8 +4,6 @@ The text of a file is edited in place, so everything else in it stays byte for b
 not valid JSON, or whose `hooks` have another form than Claude Code documents, is not touched.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -92,8 +90,7 @@ def installed(text: str, command: str, *, compaction: bool = True) -> str:
             text = _added(text, settings, event, entry(command, matcher))
         for group, hook in own:
             if settings["hooks"][event][group]["hooks"][hook]["command"] != command:
-                keys = ("hooks", event, group, "hooks", hook, "command")
-                place = _span(text, keys)
+                place = _span(text, ("hooks", event, group, "hooks", hook, "command"))
                 text = text[: place.start] + json.dumps(command) + text[place.end :]
     return text if compaction else _without_own(text, _COMPACTION)
 

@@ -283,11 +283,8 @@ def _said(message: Message) -> str:
     """Return what the user wrote in a message; empty for results and what a program wrote."""
     if message["role"] != "user" or getattr(message, "author", ""):
         return ""
-    return "\n".join(_texts(message)) if not _has_results(message) else ""
-
-
-def _has_results(message: Message) -> bool:
-    return any(one.get("type") == "tool_result" for one in objects(message["content"]))
+    has_results = any(one.get("type") == "tool_result" for one in objects(message["content"]))
+    return "" if has_results else "\n".join(_texts(message))
 
 
 def _texts(message: Message) -> Iterator[str]:

@@ -33,6 +33,9 @@ from policyctx.policy.writing import document_yaml
 _RESULT, _THINKING = "tool_result", "thinking"
 _NO_SAVE = "the server saves nothing"
 _ANY_SIZE = "the server clears results of any size"
+# Such a text would be read as a variable of the environment.
+_VARIABLE = re.compile(r"\$\{.*\}", re.DOTALL)
+_LARGE_WINDOW = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +108,7 @@ class _Exporting:
         """Return the edit for the step; raises `_StaysBehindError` if there is none."""
         step, types = self._step, self._select.types
         _refuse(step.on == "arrival", "the server edits before a call, not as a result arrives")
+        _refuse(step.on == "overflow", "the server edits before a call, not after a refusal")
         if step.action.takes_messages:
             return self._compact()
         if types is None:
@@ -279,8 +283,7 @@ class _Exporting:
 
     def _thinking(self) -> ClearThinking:
         _refuse(self._step.when, "the server has no trigger for thinking")
-        pinned = self._rule(_THINKING).pin
-        _refuse(pinned, "the rules of the policy let it take no thinking")
+        _refuse(self._rule(_THINKING).pin, "the rules of the policy let it take no thinking")
         keep = self._keep_recent(_THINKING)
         is_other = keep is not None and keep.turns is None
         _refuse(is_other, "the server keeps the thinking of a number of turns")
@@ -294,8 +297,7 @@ class _Exporting:
         )
 
     def _compact(self) -> Compact:
-        why = "a compaction of the server has a trigger in input tokens"
-        _refuse(not self._step.when, why)
+        _refuse(not self._step.when, "a compaction of the server has a trigger in input tokens")
         trigger = self._over(present(self._gates("tokens").tokens), "tokens")
         least = f"{LEAST_COMPACTION_TRIGGER:,}"
         is_small = trigger < LEAST_COMPACTION_TRIGGER
@@ -333,11 +335,6 @@ class _Exporting:
                 self._leave(is_set, why, "compaction", *keys)
             elif is_set:
                 self.left.append((("compaction", *keys), why))
-
-
-# Such a text would be read as a variable of the environment.
-_VARIABLE = re.compile(r"\$\{.*\}", re.DOTALL)
-_LARGE_WINDOW = 1_000_000
 
 
 class Imported(NamedTuple):

@@ -4,8 +4,6 @@ A `thought_signature` stays with its part: an edit copies the part and sets one 
 Importing this module raises `MissingExtraError` without Google's SDK.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
@@ -49,10 +47,7 @@ class GoogleShape(GeminiShape):
         return found
 
     def replaced(self, message: Message, texts: Mapping[Path, str | None]) -> HostObject:
-        """Return a copy of the content with these parts replaced or removed.
-
-        The media of a replaced response leave with it.
-        """
+        """Return a copy with these parts replaced or removed; a response's media leave with it."""
         new = super().replaced(_values(message), texts)
         return None if new is None else type(message).model_validate(new)
 

@@ -55,6 +55,16 @@ _applying: ContextVar[frozenset[AgentLoop]] = ContextVar("applying", default=fro
 K = TypeVar("K")
 V = TypeVar("V")
 T = TypeVar("T")
+# The methods that hand out a body in pieces, and what ends a piece in the body.
+_PIECES = {"iter_bytes": "", "iter_text": "", "iter_lines": "\n"}
+PolicyLike: TypeAlias = str | os.PathLike[str] | Policy | OffloadPolicy
+_NO_ID = type(None)
+_LACKING = (
+    "this host has no ids of conversations: give the option session_id, or"
+    ' Session("coding-agent", session_id="…") in place of the policy'
+)
+# The sessions that are kept between calls; the store has what is needed to go on with another one.
+_MOST_SESSIONS = 64
 
 
 def at_once(awaited: Awaitable[T]) -> T:
@@ -336,16 +346,6 @@ class Turn:
         return _synchronous(events) if self.blocks else events
 
 
-PolicyLike: TypeAlias = str | os.PathLike[str] | Policy | OffloadPolicy
-_NO_ID = type(None)
-_LACKING = (
-    "this host has no ids of conversations: give the option session_id, or"
-    ' Session("coding-agent", session_id="…") in place of the policy'
-)
-# The sessions that are kept between calls; the store has what is needed to go on with another one.
-_MOST_SESSIONS = 64
-
-
 def options_below(options: Mapping[str, Any], session_id: str) -> dict[str, Any]:
     """Return the options of one of many sessions: a `root` becomes the session's folder below it.
 
@@ -453,10 +453,6 @@ class HostSessions:
         if text not in self._warned:
             self._warned.add(text)
             _log.warning("%s", text)
-
-
-# The methods that hand out a body in pieces, and what ends a piece in the body.
-_PIECES = {"iter_bytes": "", "iter_text": "", "iter_lines": "\n"}
 
 
 def watch(response: HostObject, turn: Turn) -> None:

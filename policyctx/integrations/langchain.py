@@ -10,8 +10,6 @@ Importing this module raises `MissingExtraError` without LangChain, and `Install
 that has no middleware.
 """
 
-from __future__ import annotations
-
 import copy
 import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -58,6 +56,10 @@ _CALL_BLOCKS = frozenset({"tool_use", "tool_call", "function_call"})
 _THINKING = frozenset({"thinking", "redacted_thinking", "reasoning"})
 # What differs between messages that mean the same to the provider.
 _NOT_COMPARED = {"id", "artifact", "usage_metadata", "response_metadata", "tool_call_chunks"}
+_LACKING = (
+    'a session needs a thread_id: agent.invoke(…, {"configurable": {"thread_id": "…"}}), or give'
+    " the middleware a Session"
+)
 
 
 class LangChainShape(Shape):
@@ -102,8 +104,7 @@ class LangChainShape(Shape):
                 yield from _block(("content", i), _as_block(block), role, ids)
         for i, call in enumerate(calls):
             text = json_text(call["args"], SPACED)
-            path = ("tool_calls", i)
-            yield Part(path, "tool_call", text, tool=call["name"], call_id=call["id"])
+            yield Part(("tool_calls", i), "tool_call", text, tool=call["name"], call_id=call["id"])
         for i, call in enumerate(fields.get("invalid_tool_calls") or ()):
             yield Part(("invalid_tool_calls", i), "unknown", json_text(call, SPACED))
 
@@ -172,8 +173,7 @@ def _block(path: Path, block: Mapping[str, Any], role: str, ids: set[str]) -> It
     elif kind in _CALL_BLOCKS and _call_id(block) in ids:
         return
     elif kind in IMAGES or kind in DOCUMENTS:
-        seen = _provider_block(block)
-        medium = medium_of(seen)
+        medium = medium_of(_provider_block(block))
         yield Part(
             path, "image" if kind in IMAGES else "document", json_text(block, SPACED), "", (medium,)
         )
@@ -306,12 +306,6 @@ class PolicyMiddleware(AgentMiddleware):  # type: ignore[misc]
         system, model = _system(request), _model(request)
         asked = Asked(key, messages, system, tools, plain=_compared, model=model)
         return self._sessions.turn(session, asked, blocks=blocks)
-
-
-_LACKING = (
-    'a session needs a thread_id: agent.invoke(…, {"configurable": {"thread_id": "…"}}), or give'
-    " the middleware a Session"
-)
 
 
 def _thread_id() -> object:

@@ -40,8 +40,6 @@ _MOST_CALLS = 1024
 # Headers that name a session, the most particular first; then those of any client.
 _HEADERS = ("x-claude-code-session-id", "session-id", "thread-id", "x-litellm-session-id")
 _AGENT_HEADER = "x-claude-code-agent-id"
-
-
 _APIS = {
     **dict.fromkeys(("completion", "acompletion"), CHAT),
     **dict.fromkeys(("anthropic_messages", "aanthropic_messages"), MESSAGES),

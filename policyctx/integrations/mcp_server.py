@@ -32,6 +32,12 @@ if TYPE_CHECKING:
 # What the parameters of `read_offloaded` mean.
 READING = {"path": PATH, "offset": OFFSET, "limit": LIMIT, "char": CHAR}
 _NOTHING_YET = Answer("nothing is offloaded yet", is_error=True)
+SHOWN_PATH = "The path that the placeholder shows, as it is."
+BESIDE = (
+    "The path that any placeholder of this conversation shows; its other texts are searched too."
+)
+# The key of a request's texts among what is known of the request.
+_TEXTS = "policyctx.texts"
 
 
 class FixedStore:
@@ -130,24 +136,14 @@ def shown(answer: Answer) -> str:
     return answer.text
 
 
-SHOWN_PATH = "The path that the placeholder shows, as it is."
-BESIDE = (
-    "The path that any placeholder of this conversation shows; its other texts are searched too."
-)
-# The key of a request's texts among what is known of the request.
-_TEXTS = "policyctx.texts"
-
-
 class ClientTexts(Protocol):
     """The texts that one client may read. Any thread may ask for them."""
 
     def read(self, path: object, offset: object, limit: object, char: object) -> Answer:
         """Return lines of the text at a path."""
-        ...
 
     def search(self, query: object, path: object) -> Answer:
         """Return the lines with the query, in the texts of the session that a path names."""
-        ...
 
 
 class McpOverHttp:

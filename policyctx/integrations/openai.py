@@ -11,8 +11,6 @@ Importing this module raises `MissingExtraError` without the SDK, and `Installat
 version that is too old.
 """
 
-from __future__ import annotations
-
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from contextlib import aclosing
 from functools import wraps
@@ -75,7 +73,7 @@ def with_policy(
     return _wrapped(copied, _Policy(sessions))
 
 
-def _wrapped(client: Client, policy: _Policy) -> Client:
+def _wrapped(client: Client, policy: "_Policy") -> Client:
     """Wrap the methods of a client that no one else has."""
     blocks = isinstance(client, openai.OpenAI)
     resources: list[tuple[Any, Api]] = [
@@ -89,8 +87,7 @@ def _wrapped(client: Client, policy: _Policy) -> Client:
     for resource, api in resources:
         for name in ("create", "parse"):
             if hasattr(resource, name):
-                method = getattr(resource, name)
-                setattr(resource, name, policy.wrapped(method, api, blocks=blocks))
+                setattr(resource, name, policy.wrapped(getattr(resource, name), api, blocks=blocks))
     copy: Any = client.copy
 
     @wraps(copy)
@@ -195,7 +192,7 @@ async def _refused(turn: Turn, stream: HostObject) -> object:
     events, head = turn.read(stream._iterator), []  # noqa: SLF001
     async for event in events:
         head.append(event)
-        if not _is_opening(event):
+        if getattr(event, "type", None) not in _OPENING_EVENTS:
             break
 
     async def every() -> AsyncGenerator[Any]:
@@ -207,10 +204,6 @@ async def _refused(turn: Turn, stream: HostObject) -> object:
 
     stream._iterator = turn.handed_out(every())  # noqa: SLF001
     return _error_of(head[-1]) if head else None
-
-
-def _is_opening(event: HostObject) -> bool:
-    return getattr(event, "type", None) in _OPENING_EVENTS
 
 
 def _error_of(event: HostObject) -> object:

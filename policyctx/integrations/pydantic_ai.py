@@ -11,8 +11,6 @@ Importing this module raises `MissingExtraError` without Pydantic AI, and `Insta
 version that is too old.
 """
 
-from __future__ import annotations
-
 import copy
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -62,15 +60,10 @@ _TEXTS |= {"text": "assistant_message", "thinking": "thinking"}
 # Parts that the agent or the provider reads as state, and that no summary can tell.
 _STATE = frozenset(
     {
-        "system-prompt",
-        "compaction",
-        "instruction-baseline",
-        "instruction-delta",
-        "capability-load-delta",
-        "model-settings-delta",
-        "tool-availability-delta",
+        "system-prompt", "compaction", "instruction-baseline", "instruction-delta",
+        "capability-load-delta", "model-settings-delta", "tool-availability-delta",
     }
-)
+)  # fmt: skip
 _URLS = {f"{kind}-url": kind for kind in ("image", "document", "audio", "video")}
 # What differs between messages that mean the same to the provider, and what may be any object.
 _PART_FIELDS = {"timestamp": True, "metadata": True}

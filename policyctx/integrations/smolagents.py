@@ -40,6 +40,8 @@ with required(
 
 SessionOf: TypeAlias = Callable[[Any], Session | None]
 _json = SPACED.encode
+# The sessions whose last turn may still learn what it was billed.
+_MOST_TURNS = 64
 
 
 @dataclass
@@ -232,10 +234,6 @@ def _calls(calls: HostObject, text: str | None) -> HostObject:
         for call, values in zip(new, given, strict=True):
             call.arguments = values["arguments"]
     return new
-
-
-# The sessions whose last turn may still learn what it was billed.
-_MOST_TURNS = 64
 
 
 class PolicyCallback:

@@ -151,9 +151,7 @@ class PolicyPlugin(Plugin):  # type: ignore[misc]
 def _conversation_id(agent: Agent) -> str | None:
     """Return the id of the agent's session of Strands, with that of the agent if it has one."""
     found = getattr(getattr(agent, "_session_manager", None), "session_id", None)
-    if found is None or agent.agent_id == _NO_AGENT_ID:
-        return found
-    return f"{found}.{agent.agent_id}"
+    return found if found is None or agent.agent_id == _NO_AGENT_ID else f"{found}.{agent.agent_id}"
 
 
 def _model(agent: Agent) -> str | None:

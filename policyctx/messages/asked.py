@@ -14,6 +14,7 @@ from policyctx.messages.shapes.shape import SYSTEM_ROLES
 
 # The roles of messages that are neither replies nor results of calls in one.
 _ASKING = frozenset({"user", *SYSTEM_ROLES})
+ANTHROPIC, OPENAI = "anthropic", "openai"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +100,6 @@ def _text(system: object) -> str:
     if isinstance(system, list):
         return "\n".join(str(block.get("text")) for block in system if isinstance(block, dict))
     return system if isinstance(system, str) else ""
-
-
-ANTHROPIC, OPENAI = "anthropic", "openai"
 
 
 @dataclass(frozen=True, slots=True)

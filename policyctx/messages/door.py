@@ -6,8 +6,6 @@ leaves, and a result without a call becomes a message of the user, so nothing th
 lost. What some provider takes counts as broken here only if the API of the message refuses it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, count, repeat
@@ -33,10 +31,10 @@ _KEPT = frozenset(
 _THOUGHT = frozenset({"thinking", "redacted_thinking", "reasoning"})
 _INPUTS = frozenset({"input", "args", "arguments"})
 _TEXTS = frozenset({"system_prompt", "user_message", "assistant_message", "tool_result"})
-
-
 BEGINNING = "[The beginning of the conversation is missing.]"
 INTERRUPTED = "[The last call was interrupted before it had a result.]"
+# A message, and its place in the list that was given; None for a new one.
+_Placed = tuple[int | None, Message]
 
 
 class Fault(NamedTuple):
@@ -44,10 +42,6 @@ class Fault(NamedTuple):
 
     problem: str
     repair: str
-
-
-# A message, and its place in the list that was given; None for a new one.
-_Placed = tuple[int | None, Message]
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,13 @@ from policyctx.messages.shapes.shape import RESULT_ROLES, SYSTEM_ROLES, head_of
 
 # A string in a JSON text, and whether it is a key.
 _STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"(?P<is_key>\s*:)?')
+_START = attrgetter("start")
+# The breakpoints that a request may have.
+_MOST_MARKERS = 4
+Fields: TypeAlias = Mapping[str, Any]
+
+_OPENAI_ROLES = (*SYSTEM_ROLES, *RESULT_ROLES)
+_OPENAI_PARTS = ("image_url", "input_image", "file", "input_file", "input_text", "output_text")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +99,6 @@ class Staying:
     def sources(self) -> tuple[range, ...]:
         """The sources of the list that is left; see `turns.sources`."""
         return tuple(self._ranges)
-
-
-_START = attrgetter("start")
 
 
 def edited_message(
@@ -187,10 +191,6 @@ def is_object(text: str) -> bool:
         return isinstance(json.loads(text), dict)
     except (RecursionError, ValueError):
         return False
-
-
-# The breakpoints that a request may have.
-_MOST_MARKERS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,12 +299,6 @@ def _marked(message: Message) -> Message:
         markers.marked_with(block, "5m") if i == at else block for i, block in enumerate(content)
     ]
     return {**message, "content": blocks}
-
-
-Fields: TypeAlias = Mapping[str, Any]
-
-_OPENAI_ROLES = (*SYSTEM_ROLES, *RESULT_ROLES)
-_OPENAI_PARTS = ("image_url", "input_image", "file", "input_file", "input_text", "output_text")
 
 
 def request_content(messages: Sequence[Fields], system: object = None) -> RequestContent:

@@ -17,6 +17,7 @@ from policyctx.definitions.items import (
 )
 
 JSON: TypeAlias = "bool | int | float | str | list[JSON] | dict[str, JSON] | None"
+Text: TypeAlias = str | JsonText
 
 
 def compact_json(value: object) -> str:
@@ -26,9 +27,6 @@ def compact_json(value: object) -> str:
     """
     # Not `pydantic_core.to_json`, which leaves the UTF-8 of each text in the caller's string.
     return _encode(value)
-
-
-Text: TypeAlias = str | JsonText
 
 
 class Form(NamedTuple):

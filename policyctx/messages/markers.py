@@ -19,6 +19,14 @@ from policyctx.messages.shapes.shape import RESULT_ROLES
 
 MARKER = "cache_control"
 _TEXT_BLOCK = {"type", "text"}
+BlockKind: TypeAlias = Literal["tool_use", "tool_result", "other", "unmarkable"]
+"""`unmarkable`: thinking or an empty text, on which a provider takes no marker."""
+_THINKING = ("thinking", "redacted_thinking")
+_TTLS = {"5m": 300, "1h": 3600}
+# What OpenAI's APIs write in another way, or beside the content. A text is alike in both.
+_ANTHROPIC = (
+    *_THINKING, "tool_use", "tool_result", "server_tool_use", "image", "document", "search_result",
+)  # fmt: skip
 
 
 def markers_of(message: Message) -> dict[Path, Any]:
@@ -183,16 +191,6 @@ def _with_field(holder: PlainValue, name: str, value: object) -> PlainValue:
         with suppress(AttributeError):
             delattr(new, name)
     return new
-
-
-BlockKind: TypeAlias = Literal["tool_use", "tool_result", "other", "unmarkable"]
-"""`unmarkable`: thinking or an empty text, on which a provider takes no marker."""
-_THINKING = ("thinking", "redacted_thinking")
-_TTLS = {"5m": 300, "1h": 3600}
-# What OpenAI's APIs write in another way, or beside the content. A text is alike in both.
-_ANTHROPIC = (
-    *_THINKING, "tool_use", "tool_result", "server_tool_use", "image", "document", "search_result",
-)  # fmt: skip
 
 
 class CacheBlock(NamedTuple):

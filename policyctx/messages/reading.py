@@ -23,6 +23,9 @@ from policyctx.messages.shapes.blocks import named
 from policyctx.messages.shapes.built_in import ANTHROPIC, BUILT_IN, Shaped, Shapes
 from policyctx.messages.shapes.shape import Part, Shape, call_key, key_of
 
+_KIND = attrgetter("kind")
+_SYSTEM = ("system", "instructions", "systemInstruction", "system_instruction")
+
 
 class Reading:
     """The items of a message list that grows; every message is checked and read once.
@@ -388,9 +391,6 @@ class _Read(NamedTuple):
     stays: bool
 
 
-_KIND = attrgetter("kind")
-
-
 def unsigned(items: Sequence[Item], places: range) -> Iterator[int]:
     """Yield the places in a message of the calls that no signed call at these places leads."""
     calls = (i for i in places if items[i].kind == "tool_call")
@@ -508,9 +508,6 @@ class RequestBody:
         given = self.body["input"]
         is_same = isinstance(given, str) and list(messages) == list(self.messages)
         return {**self.body, "input": given if is_same else list(messages)}
-
-
-_SYSTEM = ("system", "instructions", "systemInstruction", "system_instruction")
 
 
 def request_of(document: object) -> RequestBody:

@@ -31,6 +31,8 @@ from policyctx.pricing.dollars import RATIOS, payback
 from policyctx.tokens.usage import Correction
 
 Number: TypeAlias = int | float | Fraction
+# The share of a limit of tokens under which a compaction must bring the list.
+_SAFELY_UNDER = Fraction(95, 100)
 
 
 class StepGate(NamedTuple):
@@ -152,10 +154,6 @@ def _shown(number: Number, kind: Kind) -> str:
     return f"{whole:,} tokens" if kind == "tokens" else f"{whole:,}"
 
 
-# The share of a limit of tokens under which a compaction must bring the list.
-_SAFELY_UNDER = Fraction(95, 100)
-
-
 @dataclass(frozen=True, slots=True)
 class AfterReplacing:
     """The sizes that a step's gates compare, without what its compaction would replace."""
@@ -227,34 +225,19 @@ class Measures:
                 number, note = None, str(measured)
             else:
                 number, note = measured if isinstance(measured, Weighed) else (measured, "")
+            about = kind, alternative, note, is_one_of
             for comparison, how, wanted in limits:
                 limit = self._limit(wanted, kind)
                 holds = number is not None and _holds(number, how, limit)
-                found.append(
-                    GateVerdict(
-                        self._step,
-                        name,
-                        comparison,
-                        number,
-                        limit,
-                        holds,
-                        kind,
-                        alternative,
-                        note,
-                        is_one_of,
-                    )
-                )
+                compared = comparison, number, limit, holds
+                found.append(GateVerdict(self._step, name, *compared, *about))
         return tuple(found)
 
     def _limit(self, wanted: object, kind: Kind) -> Number:
         """Return a limit as a number; a share is of the calls that were made, or of the window."""
         if isinstance(wanted, Share):
-            is_calls, model = kind == "calls", self._in.policy.model
-            whole = (
-                len(self._in.reading.reply_starts)
-                if is_calls
-                else self._outlook.facts.window(model)
-            )
+            model, replies = self._in.policy.model, self._in.reading.reply_starts
+            whole = len(replies) if kind == "calls" else self._outlook.facts.window(model)
             numerator = wanted.percent.numerator * whole
             denominator = wanted.percent.denominator * 100
             quotient, rest = divmod(numerator, denominator)
@@ -315,10 +298,7 @@ class Measures:
         return AfterReplacing(tuple(left) if is_told else (), left_tokens, facts.correction)
 
     def _without(
-        self,
-        verdict: GateVerdict,
-        given: Mapping[tuple[int, str], Any],
-        messages: Sequence[int],
+        self, verdict: GateVerdict, given: Mapping[tuple[int, str], Any], messages: Sequence[int]
     ) -> int | None:
         """Return what a gate would count; None for a gate that does not count the list."""
         number = int(verdict.number or 0)

@@ -21,6 +21,10 @@ TYPES: dict[str, frozenset[type]] = {
     "truth": frozenset({bool}),
     "list": frozenset({list}),
 }
+# What separates a file's name from its surroundings in a JSON text; an escape does too.
+_BETWEEN_NAMES = re.compile(r"\\u[0-9a-fA-F]{4}|\\.|[^A-Za-z0-9._%-]+")
+# A kind of item, a tool-use id, and the text of a placeholder or the hash of a rewritten result.
+RenderedKey: TypeAlias = tuple[str, str | None, str | None]
 
 
 class _Missing:
@@ -87,10 +91,6 @@ def is_of(record: Mapping[str, Any], fields: Fields) -> bool:
     return True
 
 
-# What separates a file's name from its surroundings in a JSON text; an escape does too.
-_BETWEEN_NAMES = re.compile(r"\\u[0-9a-fA-F]{4}|\\.|[^A-Za-z0-9._%-]+")
-
-
 class ItemKey(NamedTuple):
     """The identity of an item, independent of the list that it is in.
 
@@ -138,14 +138,10 @@ class LedgerEntry(NamedTuple):
 
     def record(self) -> dict[str, Any]:
         """Return the entry as plain values for JSON."""
-        kind, tool_use_id, sha256, occurrence = self.key
         optional = {name: getattr(self, name) for name in _OPTIONAL}
         return {
             "record": "decision",
-            "kind": kind,
-            "tool_use_id": tool_use_id,
-            "sha256": sha256,
-            "occurrence": occurrence,
+            **self.key._asdict(),
             "chars": self.chars,
             "item_id": self.item_id,
             "item_type": self.item_type,
@@ -224,10 +220,6 @@ class Mark(NamedTuple):
 def is_entry(record: Mapping[str, Any]) -> bool:
     """Return whether a record of a decision has the fields of an entry."""
     return is_of(record, DECISION) and record["state"] in BY_STATE
-
-
-# A kind of item, a tool-use id, and the text of a placeholder or the hash of a rewritten result.
-RenderedKey: TypeAlias = tuple[str, str | None, str | None]
 
 
 class Ledger:
@@ -429,6 +421,10 @@ class Ledger:
     def may_know(self, item: Item) -> bool:
         """Return whether there may be an entry for the item; False is certain, and cheap."""
         return (item.kind, item.tool_use_id, len(item.text)) in self._lengths
+
+    def may_have_left(self, item: Item) -> bool:
+        """Return whether there may be an entry for the item or for what it stands for."""
+        return self.may_know(item) or bool(self.rendered(item))
 
 
 def _forms(item: Item, blocks: Blocks) -> Iterator[Item]:

@@ -34,7 +34,6 @@ from policyctx.definitions.names import (
     recall_tool,
 )
 from policyctx.messages.shapes.shape import REMOVED
-from policyctx.outlines.outline import outline
 from policyctx.paths import File, hash_name, numbered_forms, path_from
 from policyctx.planning.facts import Facts
 from policyctx.policy.models.compaction import CompactionWording
@@ -43,6 +42,11 @@ from policyctx.policy.values import Template, parsed_template
 from policyctx.tokens.counter import TokenCounter
 
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
+_OF_FILE = frozenset(FILE_FIELDS)
+_NAMES_TOOL = re.escape(HOW_TO_READ.format(tool="TOOL")).replace("TOOL", "[^\n]+")
+_HASH_NAME = "sha256-[0-9a-f]{16}"
+_OF_ITEM = frozenset({"item_id", "tool_name", "tool_use_id", "session_id"})
+_HASHED_CHARS = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,12 +190,6 @@ def _source(item: Item, file: File, facts: Facts) -> FileLines:
     return facts.source(item) or FileLines(file.path, 1, line_count(item.text))
 
 
-_OF_FILE = frozenset(FILE_FIELDS)
-_NAMES_TOOL = re.escape(HOW_TO_READ.format(tool="TOOL")).replace("TOOL", "[^\n]+")
-_HASH_NAME = "sha256-[0-9a-f]{16}"
-_OF_ITEM = frozenset({"item_id", "tool_name", "tool_use_id", "session_id"})
-
-
 @dataclass(frozen=True, slots=True)
 class Wording:
     """A wording as a policy gives it, with its text parsed."""
@@ -303,6 +301,8 @@ def _excerpt_values(wording: Wording, item: Item, facts: Facts) -> dict[str, obj
         "omitted_chars": found.omitted_chars,
     }
     if shown.outline is not None and "outline" in wording.template.fields:
+        from policyctx.outlines.outline import outline
+
         values["outline"] = outline(item.text, shown.outline.tokens, facts.counter)
     gap = found.head[len(head) :] if found.tail else ""
     if found.between:
@@ -320,9 +320,6 @@ def _without_newline(part: str, extent: Extent | None) -> str:
     if extent is None or extent.lines is None:
         return part
     return part.removesuffix("\n").removesuffix("\r")
-
-
-_HASHED_CHARS = 1 << 16
 
 
 def content_hash(text: str) -> str:

@@ -159,38 +159,28 @@ def left_in_place(
     """
     if item.kind != "tool_call":
         return rendered_placeholder(wording, item, file, facts)
+    first = file if planned is None else planned
+
+    def in_place_of(value: str) -> str | None:
+        """Return the placeholder of one string, which tells of it; None where the string stays."""
+        expected = rendered_placeholder(wording, item, first, facts, string=value)
+        if facts.length(value, unit) <= facts.length(expected, unit):
+            return None
+        # A placeholder of an earlier call tells of another text, so it may be the longer one.
+        if named_path(wording, with_text(item, value), first, facts) is not None:
+            return None
+        if planned is None:
+            return expected
+        return rendered_placeholder(wording, item, file, facts, string=value)
+
     if wording.tells_of_text:
-        return shortened_input(
-            item.text, lambda value: _in_place_of(value, item, wording, file, facts, unit, planned)
-        )
+        return shortened_input(item.text, in_place_of)
     text = rendered_placeholder(wording, item, file, facts)
     expected = text if planned is None else rendered_placeholder(wording, item, planned, facts)
     length = facts.length(expected, unit)
     return shortened_input(
         item.text, lambda value: text if facts.length(value, unit) > length else None
     )
-
-
-def _in_place_of(  # noqa: PLR0917 - all of `left_in_place`, and the string
-    value: str,
-    call: Item,
-    wording: Wording,
-    file: File,
-    facts: Facts,
-    unit: Unit,
-    planned: File | None,
-) -> str | None:
-    """Return the placeholder of one string in a call's input, None where the string stays."""
-    first = file if planned is None else planned
-    expected = rendered_placeholder(wording, call, first, facts, string=value)
-    if facts.length(value, unit) <= facts.length(expected, unit):
-        return None
-    # A placeholder of an earlier call tells of another text, so it may be the longer one.
-    if named_path(wording, with_text(call, value), first, facts) is not None:
-        return None
-    if planned is None:
-        return expected
-    return rendered_placeholder(wording, call, file, facts, string=value)
 
 
 def unit_of(treatment: Treatment) -> Unit:

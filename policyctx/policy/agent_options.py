@@ -68,14 +68,10 @@ def check_options(
     known = list(known)
     for name in given:
         if name not in known:
-            likely = _snake_case(name)
+            likely = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
             why = removed.get(likely, "")
             near = None if why else nearest(likely, known)
             raise UnknownOptionError(function, name, known, near, why)
-
-
-def _snake_case(name: str) -> str:
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
 
 
 class AgentOptions(TypedDict, total=False):
@@ -134,8 +130,7 @@ def with_options(root: Node, options: Mapping[str, Any], *, function: str = "Ses
     check_options(function, options, AgentOptions.__annotations__)
     for name, value in options.items():
         if value is not None:
-            place = Location(f"{function}, option {name}")
-            root = _CHANGES[name](_Option(value, place), root)
+            root = _CHANGES[name](_Option(value, Location(f"{function}, option {name}")), root)
     return root
 
 

@@ -19,6 +19,12 @@ _NOT_IN_AN_ENTRY = {
     "apiVersion": "`apiVersion` stands once, at the top of the file",
     "name": "a policy in an entry has no `name`: it is called after its agent",
 }
+_NAMED = {
+    "type": "string",
+    "minLength": 1,
+    "description": "A preset's name, or the path of a policy file from the folder of this file.",
+    "examples": ["coding-agent", "./policies/reviewer.yaml"],
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +134,7 @@ def _policy_named_by(entry: AgentEntry, file: AgentsFile) -> Policy:
 def _wrong_keys(root: Node) -> Iterator[Diagnostic]:
     for key, node in root.value.items():
         if key not in _KEYS:
-            place = node.named_at
-            yield Diagnostic(place, "PC101", f"unknown key {key!r}", hint(key, _KEYS))
+            yield Diagnostic(node.named_at, "PC101", f"unknown key {key!r}", hint(key, _KEYS))
     for key in _KEYS:
         if root.child(key) is None:
             yield Diagnostic(root.place, "PC102", f"the key {key!r} is missing")
@@ -166,16 +171,7 @@ def _no_entry(agent: str, file: AgentsFile) -> PolicyError:
     names = f"its entries are {', '.join(known)}" if known else "it has no entries"
     likely = hint(agent, known)
     said = f"{likely} {names[0].upper()}{names[1:]}" if likely else names
-    sentence = f"no entry for the agent {agent!r}"
-    return PolicyError([Diagnostic(file.place, "PC206", sentence, said)])
-
-
-_NAMED = {
-    "type": "string",
-    "minLength": 1,
-    "description": "A preset's name, or the path of a policy file from the folder of this file.",
-    "examples": ["coding-agent", "./policies/reviewer.yaml"],
-}
+    return PolicyError([Diagnostic(file.place, "PC206", f"no entry for the agent {agent!r}", said)])
 
 
 def agents_schema() -> dict[str, Any]:

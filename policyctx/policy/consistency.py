@@ -36,6 +36,15 @@ _NO_PATH = "`clear` saves nothing, so there is no file to name"
 _OF_THE_TEXT = frozenset(ORIGINAL_FIELDS)
 _NO_TEXT = "`placeholders: true` takes what a placeholder is left of, so there is no text to show"
 _NO_NAME = "`placeholders: true` leaves the name of the file; add `{path}`"
+_NEVER_SPLIT = "calls leave with their results, so parallel ones stay together"
+# Each costs a look for the nearest word; a file with more unknown types is mended in two rounds.
+MOST_TOLD = 100
+_TYPE_NAME = re.compile(r"[a-z][a-z0-9_]{0,59}")
+# Keys of a selection that look at the whole list, which an item that arrives is not seen in.
+_ON_ARRIVAL = (
+    "keep_recent", "keep_first", "order", "until", "ephemeral", "superseded", "unit",
+    "placeholders",
+)  # fmt: skip
 
 
 def shown_without_extent(placeholder: Node | None) -> Iterator[Diagnostic]:
@@ -135,16 +144,6 @@ def _fields(text: str) -> frozenset[str]:
         return parsed_template(text, PLACEHOLDER_FIELDS).fields
     except ValueError:
         return frozenset()
-
-
-# Each costs a look for the nearest word; a file with more unknown types is mended in two rounds.
-MOST_TOLD = 100
-_TYPE_NAME = re.compile(r"[a-z][a-z0-9_]{0,59}")
-# Keys of a selection that look at the whole list, which an item that arrives is not seen in.
-_ON_ARRIVAL = (
-    "keep_recent", "keep_first", "order", "until", "ephemeral", "superseded", "unit",
-    "placeholders",
-)  # fmt: skip
 
 
 def inconsistencies(root: Node) -> Iterator[Diagnostic]:
@@ -273,7 +272,6 @@ def _wrong_steps(steps: list[Node]) -> Iterator[Diagnostic]:
 
 
 def _waited_for(step: Node) -> list[Node | None]:
-    """Return the `failed` of each alternative of a step's gates; None where there is none."""
     return [gates.child("failed") for gates in elements_of(step.child("when"))]
 
 
@@ -325,8 +323,7 @@ def _moment(step: Node) -> str:
 
 def _out_of_place_by_action(step: Node, action: Action, *, is_last: bool) -> Iterator[Diagnostic]:
     if action.takes_messages and not is_last:
-        place = step.value["do"].place
-        yield Diagnostic(place, "PC107", f"`{action.do}` must be the last step")
+        yield Diagnostic(step.value["do"].place, "PC107", f"`{action.do}` must be the last step")
     wrong = [(step.child(key), key, "") for key in action.keys_without_use]
     selection = action.selection_without_use.items()
     wrong += [(step.child("select", key), key, f"; {why}") for key, why in selection]
@@ -340,9 +337,6 @@ def _out_of_place_by_action(step: Node, action: Action, *, is_last: bool) -> Ite
             yield Diagnostic(node.named_at, "PC107", f"{key} is not for `do: {action.do}`{why}")
     if action.leaves_nothing:
         yield from _split_batches(step.child("select", "keep_recent"), f"`do: {action.do}`")
-
-
-_NEVER_SPLIT = "calls leave with their results, so parallel ones stay together"
 
 
 def _wrong_tails(root: Node) -> Iterator[Diagnostic]:
@@ -424,7 +418,6 @@ def _why_model_is_needed(summary: Summary, policy: Policy) -> tuple[str, str, st
 
 
 def _names_no_file(action: Action) -> bool:
-    """Whether the placeholder of an action has no file to name."""
     return action.leaves_placeholder and not action.saves
 
 
@@ -441,5 +434,4 @@ def _out_of_place_on_arrival(step: Node, action: Action | None) -> Iterator[Diag
             sentence = "items arrive one by one; what looks at the whole list is not for arrival"
             yield Diagnostic(node.named_at, "PC107", sentence)
     if action is not None and action.takes_messages:
-        place = step.value["do"].place
-        yield Diagnostic(place, "PC107", f"`{action.do}` is not for arrival")
+        yield Diagnostic(step.value["do"].place, "PC107", f"`{action.do}` is not for arrival")

@@ -23,6 +23,20 @@ from policyctx.policy.nodes import Node, Path, compacts, elements_of, read_polic
 from policyctx.policy.sources import PathName, PolicyName, PolicySource, environment, policy_source
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?\}", re.DOTALL)
+MAX_DEPTH = 8
+MAX_BASES = 32
+
+# Conditions and shapes are values: they are replaced whole.
+_WHOLE = frozenset({"match", "when", "select", "keep_recent", "placeholder"})
+# Maps whose keys are names of the user's, tried in the order written: the nearer file's first.
+_BY_NAME = frozenset({("items",), ("tools",)})
+# What belongs to one file and is not handed on.
+_OWN = frozenset({"apiVersion", "name", "extends"})
+# What pydantic calls a number that is too small or too large.
+_OUT_OF_BOUNDS = ("greater_than", "less_than")
+# What a base that could not be read may have held: a required key, an item type.
+_MAY_BE_INHERITED = frozenset({"PC102", "PC104", "PC111"})
+Findings: TypeAlias = Callable[[Node, Policy], list[Diagnostic]]
 
 
 def substituted(node: Node, environment: Mapping[str, str]) -> Node:
@@ -62,17 +76,6 @@ def unset(root: Node) -> list[Diagnostic]:
             hint = f"set it, or give a default: ${{{match[1]}:-…}}"
         found.append(Diagnostic(node.place, "PC110", sentence, hint))
     return found
-
-
-MAX_DEPTH = 8
-MAX_BASES = 32
-
-# Conditions and shapes are values: they are replaced whole.
-_WHOLE = frozenset({"match", "when", "select", "keep_recent", "placeholder"})
-# Maps whose keys are names of the user's, tried in the order written: the nearer file's first.
-_BY_NAME = frozenset({("items",), ("tools",)})
-# What belongs to one file and is not handed on.
-_OWN = frozenset({"apiVersion", "name", "extends"})
 
 
 class Extended(NamedTuple):
@@ -136,8 +139,7 @@ def _over_bases(
             reading.problems.append(tree)
         else:
             merged = _merged(merged, tree, reading.problems)
-    result = _merged(merged.without(*_OWN), own, reading.problems)
-    return result.without("extends")
+    return _merged(merged.without(*_OWN), own, reading.problems).without("extends")
 
 
 def _base_tree(
@@ -310,13 +312,6 @@ def _no_step(node: Node, name: Node | None, inherited: Mapping[str, Node]) -> Di
     sentence = f"what this policy extends has no step {word(name) if name else None}"
     help_ = likely or f"its steps are {', '.join(steps) or 'none'}"
     return Diagnostic(node.place, "PC204", sentence, help_)
-
-
-# What pydantic calls a number that is too small or too large.
-_OUT_OF_BOUNDS = ("greater_than", "less_than")
-# What a base that could not be read may have held: a required key, an item type.
-_MAY_BE_INHERITED = frozenset({"PC102", "PC104", "PC111"})
-Findings: TypeAlias = Callable[[Node, Policy], list[Diagnostic]]
 
 
 @checks_options

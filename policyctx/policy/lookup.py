@@ -16,6 +16,14 @@ from policyctx.policy.models.base import Section
 from policyctx.policy.models.compaction import Compaction
 from policyctx.policy.models.rules import ItemRule, Match, Placeholder, TextMatch
 
+# The first part of the path of a rule that code gives, such as ("hints", "Read", "keep_recent").
+HINTS = "hints"
+# A key of the policy by its parts, such as ("tools", "mcp__*", "min_tokens"); a step by its name.
+RulePath: TypeAlias = tuple[str, ...]
+# A map of the policy that may give a rule key, and where it stands.
+Level: TypeAlias = tuple[RulePath, Any]
+S = TypeVar("S", bound="Section")
+
 
 @cache
 def type_default(item_type: str) -> ItemRule | None:
@@ -84,10 +92,7 @@ def _has(wanted: TextMatch, text: str) -> bool:
 
 
 def why_never(step: Step, of_type: Sequence[str]) -> str | None:
-    """Return why the step takes no item of a type, whatever its rules; None where it may.
-
-    `of_type` is the type's lineage.
-    """
+    """Return why a step takes no item of a type, by its lineage `of_type`; None where it may."""
     never = NEVER_TAKEN if step.action.leaves_nothing else NEVER_REPLACED
     if of_type[-1] in never:
         return never[of_type[-1]]
@@ -95,15 +100,6 @@ def why_never(step: Step, of_type: Sequence[str]) -> str | None:
         built_in = (ITEM_TYPES[name] for name in of_type if name in ITEM_TYPES)
         return next(filter(None, (it.never_on_arrival for it in built_in)), None)
     return None
-
-
-# The first part of the path of a rule that code gives, such as ("hints", "Read", "keep_recent").
-HINTS = "hints"
-# A key of the policy by its parts, such as ("tools", "mcp__*", "min_tokens"); a step by its name.
-RulePath: TypeAlias = tuple[str, ...]
-# A map of the policy that may give a rule key, and where it stands.
-Level: TypeAlias = tuple[RulePath, Any]
-S = TypeVar("S", bound="Section")
 
 
 def levels(

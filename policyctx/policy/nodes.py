@@ -17,6 +17,18 @@ from policyctx.policy.models import Policy, Section
 from policyctx.policy.sources import PolicySource
 
 Path: TypeAlias = tuple[str | int, ...]
+# A full-width sign stands so far above its half-width twin.
+_FULL_WIDTH = {chr(ord(sign) + 0xFEE0): sign for sign in ":,{}[]"} | {"“": '"', "”": '"'}
+# By what the parser says; the first that is part of it counts.
+_HINTS = {
+    "mapping values are not allowed": "quote a text that has a colon and a space in it",
+    "expected alphabetic or numeric": "quote a text that begins with `*` or `&`",
+    "could not find expected ':'": "a key ends with a colon and a space, one line above perhaps",
+    "unknown escape character": "use single quotes where a backslash is meant as one",
+    "did not find expected key": "quote a text that begins with `{` or `[`; indent keys of one map"
+    " alike",
+    "expected '-' indicator": "indent the keys of one map alike",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,10 +186,7 @@ def sections(
     annotation: Any = Policy,  # noqa: ANN401 - a type expression
     path: Path = (),
 ) -> Iterator[tuple[Path, type[Section], Node]]:
-    """Yield every map of the tree that a model describes, with its path and that model.
-
-    What the models do not know is skipped.
-    """
+    """Yield every map that a model describes, with its path and the model; skip unknown keys."""
     if node.is_map and (model := model_in(annotation)) is not None:
         yield path, model, node
     for part, child in node.parts:
@@ -206,9 +215,7 @@ def type_at(path: Path) -> Any:  # noqa: ANN401 - a type expression
 
 def value_type(annotation: Any) -> Any:  # noqa: ANN401 - type expressions
     """Return the type of the values of a map by name, such as `tools`; None for any other type."""
-    if get_origin(annotation) is dict:
-        return get_args(annotation)[1]
-    return None
+    return get_args(annotation)[1] if get_origin(annotation) is dict else None
 
 
 def model_in(annotation: Any) -> type[Section] | None:  # noqa: ANN401 - a type expression
@@ -271,20 +278,6 @@ def elements_of(node: Node | None) -> list[Node]:
     if node is None:
         return []
     return node.value if isinstance(node.value, list) else [node]
-
-
-# A full-width sign stands so far above its half-width twin.
-_FULL_WIDTH = {chr(ord(sign) + 0xFEE0): sign for sign in ":,{}[]"} | {"“": '"', "”": '"'}
-# By what the parser says; the first that is part of it counts.
-_HINTS = {
-    "mapping values are not allowed": "quote a text that has a colon and a space in it",
-    "expected alphabetic or numeric": "quote a text that begins with `*` or `&`",
-    "could not find expected ':'": "a key ends with a colon and a space, one line above perhaps",
-    "unknown escape character": "use single quotes where a backslash is meant as one",
-    "did not find expected key": "quote a text that begins with `{` or `[`; indent keys of one map"
-    " alike",
-    "expected '-' indicator": "indent the keys of one map alike",
-}
 
 
 def hint_for(error: PlainValue, lines: Sequence[str]) -> str:
@@ -366,8 +359,7 @@ class _NodeReader:
             return self._only_document()
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
-            hint = hint_for(error, self.lines)
-            self._refuse("PC002", f"not YAML: {error.problem}", mark, hint)
+            self._refuse("PC002", f"not YAML: {error.problem}", mark, hint_for(error, self.lines))
         except yaml.reader.ReaderError:
             raise PolicyError([self._forbidden_character()]) from None
 
@@ -448,8 +440,7 @@ class _NodeReader:
 
     def _note(self, code: str, sentence: str, event: HostObject, hint: str) -> None:
         """Remember a mistake after which the rest can still be read."""
-        place = self._place(event.start_mark)
-        self.problems.append(Diagnostic(place, code, sentence, hint))
+        self.problems.append(Diagnostic(self._place(event.start_mark), code, sentence, hint))
 
     def _place(self, mark: PlainValue) -> Location:
         line = mark.line + 1
@@ -471,6 +462,4 @@ def typed(text: str) -> HostObject:
         return int(text, 0) if text[:2] in {"0o", "0x"} else int(text)
     if _FLOAT.fullmatch(text):
         return float(text)
-    if _INFINITE.fullmatch(text):
-        return float(text.replace(".", ""))
-    return text
+    return float(text.replace(".", "")) if _INFINITE.fullmatch(text) else text

@@ -22,15 +22,7 @@ from policyctx.definitions.items import (
     PlainValue,
 )
 from policyctx.errors import Diagnostic, Location
-from policyctx.policy.lookup import (
-    Level,
-    RulePath,
-    compaction_of,
-    lineage,
-    nearest_given,
-    type_levels,
-    why_never,
-)
+from policyctx.policy import lookup
 from policyctx.policy.models import Policy, Step
 from policyctx.policy.models.compaction import Compaction
 from policyctx.policy.models.rules import Match
@@ -47,6 +39,13 @@ MOST_COMPARED = 40
 _EFFORT = 20_000
 # A piece of a glob: what stands for one character, or `*`.
 _PIECE = re.compile(r"\[!?+.[^\]]*\]|.", re.DOTALL)
+T = TypeVar("T")
+
+# More questions than any policy that a person wrote needs; a larger one is not looked at further.
+_MOST_ASKED = 1_000
+# A call and its result: what takes one out of the list takes both.
+_OTHER_HALF = {"tool_call": "tool_result", "tool_result": "tool_call"}
+NOT_OFFLOADED = "nothing says `offload: true`"
 
 
 def is_exact(glob: str) -> bool:
@@ -113,12 +112,6 @@ def _kinds(pieces: set[str]) -> set[frozenset[str]]:
     mentioned = {ord(c) for piece in pieces for c in piece} | {ord("a")}
     characters = {chr(c + d) for c in mentioned for d in (-1, 0, 1) if 0 <= c + d <= sys.maxunicode}
     return {frozenset(p for p in pieces if fnmatchcase(c, p)) for c in characters}
-
-
-T = TypeVar("T")
-
-# More questions than any policy that a person wrote needs; a larger one is not looked at further.
-_MOST_ASKED = 1_000
 
 
 def _edge(character: str, *, after: bool = False) -> str:
@@ -216,7 +209,7 @@ class Checked:
         """The steps that compact, each with its path and its settings."""
         for i, step in enumerate(self.policy.steps):
             if step.action.takes_messages:
-                yield ("steps", i), step, compaction_of(self.policy, step)
+                yield ("steps", i), step, lookup.compaction_of(self.policy, step)
 
     def compaction_key(self, step: Path, *keys: str) -> Path | None:
         """Return where the file gives a key of a step's `compaction`; None if it does not."""
@@ -235,7 +228,7 @@ class Checked:
 
     def lineage(self, item_type: str) -> tuple[str, ...]:
         """Return the type, then the types that it refines, the nearest first."""
-        return lineage(item_type, self.policy.items)
+        return lookup.lineage(item_type, self.policy.items)
 
     def kind(self, item_type: str) -> str:
         """Return what items of a type are by themselves: the last of its lineage."""
@@ -258,16 +251,8 @@ class Checked:
         return str(amount)
 
 
-# A call and its result: what takes one out of the list takes both.
-_OTHER_HALF = {"tool_call": "tool_result", "tool_result": "tool_call"}
-NOT_OFFLOADED = "nothing says `offload: true`"
-
-
 class ToolsLeft(NamedTuple):
-    """The tools of which a step may take an item.
-
-    Their names match a glob of each group `wanted`, and none of `unwanted`.
-    """
+    """Tools whose names match a glob of each group `wanted`, and none of `unwanted`."""
 
     wanted: tuple[Globs, ...]
     unwanted: Globs
@@ -343,7 +328,7 @@ def refusal(checked: Checked, step: Step, item_type: str) -> str | None:
 
 def nearest(checked: Checked, item_type: str, key: str) -> PlainValue:
     """Return what a type, else one that it refines, gives for a key, None for nothing."""
-    return nearest_given(_type_levels(checked, item_type), key)[0]
+    return lookup.nearest_given(_type_levels(checked, item_type), key)[0]
 
 
 def ranked(checked: Checked, key: str) -> Iterator[tuple[str, Any]]:
@@ -356,7 +341,7 @@ def ranked(checked: Checked, key: str) -> Iterator[tuple[str, Any]]:
 
 def rules_that_speak(
     checked: Checked, item_type: str, tools: ToolsLeft, key: str
-) -> Iterator[tuple[RulePath, Any]]:
+) -> Iterator[tuple[lookup.RulePath, Any]]:
     """Yield each rule that is the nearest to give a key for an item of this type and such a tool.
 
     Each is yielded with what it gives; the value is None where no rule gives any.
@@ -369,13 +354,15 @@ def rules_that_speak(
                 yield ("tools", glob, key), value
             unwanted = (*unwanted, glob)
     if (not wanted and not has_tool) or is_name_left(wanted, unwanted):
-        value, path = nearest_given([*_type_levels(checked, item_type), ((), checked.policy)], key)
+        value, path = lookup.nearest_given(
+            [*_type_levels(checked, item_type), ((), checked.policy)], key
+        )
         yield path, value
 
 
 def _refusal(checked: Checked, step: Step, item_type: str) -> str | None:
     rule = checked.policy.items.get(item_type)
-    if (why := why_never(step, checked.lineage(item_type))) is not None:
+    if (why := lookup.why_never(step, checked.lineage(item_type))) is not None:
         return why
     if rule and rule.match and (key := _unmatched(rule.match)) is not None:
         return f"no {rule.match.type} has the `{key}` that its `match` wants"
@@ -429,7 +416,6 @@ def _why_pinned(checked: Checked, step: Step, item_type: str, tools: ToolsLeft) 
 
 
 def _is_pinned(checked: Checked, item_type: str, tools: ToolsLeft) -> bool:
-    """Is each item of this type and such a tool pinned."""
     return all(pin for _, pin in rules_that_speak(checked, item_type, tools, "pin"))
 
 
@@ -466,5 +452,5 @@ def _tools_with(checked: Checked, *, offload: bool) -> Globs:
     return tuple(glob for glob, value in ranked(checked, "offload") if value is offload)
 
 
-def _type_levels(checked: Checked, item_type: str) -> list[Level]:
-    return type_levels(checked.policy, checked.lineage(item_type))
+def _type_levels(checked: Checked, item_type: str) -> list[lookup.Level]:
+    return lookup.type_levels(checked.policy, checked.lineage(item_type))

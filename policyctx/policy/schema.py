@@ -37,6 +37,9 @@ _ORDER = (
 )  # fmt: skip
 _OF_SCHEMAS = frozenset({"properties", "$defs"})
 _OF_VALUES = frozenset({"const", "default", "enum", "examples", "required"})
+KEYS_OF_POLICY = "Policy"
+_HOLDING = (("items", ".[]"), ("additionalProperties", ".*"))
+_DEFAULT = re.compile(r" Default: (.+?)\.(?= |$)")
 
 
 def schema_id(of: str) -> str:
@@ -160,15 +163,8 @@ def _of_one_file(maps: dict[str, Any]) -> dict[str, Any]:
     priced = {"properties": {"price": price}}
     compaction = {"properties": {"summary": priced}}
     steps = {"items": {"properties": {"compaction": compaction}}}
-    whole = {
-        "properties": {
-            "items": own_types,
-            "model": priced,
-            "compaction": compaction,
-            "steps": steps,
-        }
-    }
-    return {"if": {"required": ["extends"]}, "else": whole}
+    keys = {"items": own_types, "model": priced, "compaction": compaction, "steps": steps}
+    return {"if": {"required": ["extends"]}, "else": {"properties": keys}}
 
 
 def _of_built_in_types() -> dict[str, Any]:
@@ -209,9 +205,6 @@ def _in_order(schema: HostObject) -> HostObject:
         else:
             ordered[keyword] = value if keyword in _OF_VALUES else _in_order(value)
     return ordered
-
-
-KEYS_OF_POLICY = "Policy"
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,9 +258,6 @@ def maps_in(part: dict[str, Any]) -> list[tuple[str, str]]:
         for name, further in maps_in(inner):
             found.setdefault(name, way + further)
     return list(found.items())
-
-
-_HOLDING = (("items", ".[]"), ("additionalProperties", ".*"))
 
 
 def key_at(schema: dict[str, Any], dotted: str) -> PolicyKey:
@@ -360,9 +350,6 @@ def _unknown(dotted: str, part: str, known: list[str], named: Sequence[str] = ()
     there = f"the keys here are {', '.join(known)}" if known else ""
     likely, place = hint(part, [*known, *named]) or there, Location(dotted or "''")
     return PolicyError([Diagnostic(place, "PC101", f"unknown key {part!r}", likely)])
-
-
-_DEFAULT = re.compile(r" Default: (.+?)\.(?= |$)")
 
 
 def explained(dotted: str) -> str:

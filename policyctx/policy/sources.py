@@ -178,10 +178,7 @@ def agents_source(start: PolicyName = "") -> PolicySource:
 
 
 def read_source(path: Path, name: str, *, allow_pipe: bool = False) -> PolicySource:
-    """Read a regular file of at most 64 KiB, or a pipe if allowed; raises `PolicyError`.
-
-    `name` is what the error calls it.
-    """
+    """Read a file of at most 64 KiB, or a pipe if allowed. `PolicyError` calls it `name`."""
     try:
         with open_file(path, allow_pipe=allow_pipe) as file:
             raw = file.read(MAX_BYTES + 1)

@@ -55,8 +55,7 @@ def _correction(path: Path, value: object) -> object:
     """What the key takes instead of a scalar that it refuses; None for nothing."""
     if isinstance(value, dict | list) or value is None:
         return None
-    candidates = (c for c in _candidates(value) if c != value and is_accepted(path, c))
-    return next(candidates, None)
+    return next((c for c in _candidates(value) if c != value and is_accepted(path, c)), None)
 
 
 def as_name(text: str) -> str:

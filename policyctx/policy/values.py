@@ -26,6 +26,7 @@ ASSUMED_TTL = 300
 _FLAG_WORDS = frozenset({"yes", "no", "on", "off", "true", "false"})
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _POWERS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
+_PIECE = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,16 +108,12 @@ def duration(value: object, *, such: str = "90s, 5m, 3h or 30d") -> Duration:
 
 def idle_time(value: object) -> Duration | str:
     """Read a duration, or `cache_ttl` for the provider's."""
-    if value == "cache_ttl":
-        return "cache_ttl"
-    return duration(value, such="90s or 5m, or cache_ttl")
+    return "cache_ttl" if value == "cache_ttl" else duration(value, such="90s or 5m, or cache_ttl")
 
 
 def cache_ttl(value: object) -> Duration | str:
     """Read a duration, or `recorded` for that of the writes which the provider billed."""
-    if value == "recorded":
-        return "recorded"
-    return duration(value, such="5m or 1h, or recorded")
+    return "recorded" if value == "recorded" else duration(value, such="5m or 1h, or recorded")
 
 
 def byte_size(value: object) -> ByteSize:
@@ -223,9 +220,6 @@ def file_mode(value: PlainValue) -> PlainValue:
 
 def _is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
-
-
-_PIECE = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 
 
 @dataclass(frozen=True, slots=True)

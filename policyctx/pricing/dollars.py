@@ -1,10 +1,12 @@
 """`CallPrices`: what one call costs in dollars; `Payback`: what an edit costs and saves."""
 
-from __future__ import annotations
-
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
+from operator import add, attrgetter
+from typing import Any, Self
 
 from policyctx.policy.models import Prices
 from policyctx.policy.models.base import PriceKinds
@@ -42,8 +44,23 @@ class CallPrices:
         return next((rates for tokens, rates in reversed(self.above) if prompt > tokens), self.base)
 
 
+class Summable:
+    """A dataclass with slots, whose sum with another has the sums of its fields; at least two."""
+
+    __slots__: tuple[str, ...] = ()
+
+    def __add__(self, other: Self) -> Self:
+        values = _values(self.__slots__)
+        return type(self)(*map(add, values(self), values(other)))
+
+
+@cache
+def _values(names: tuple[str, ...]) -> Callable[[object], tuple[Any, ...]]:
+    return attrgetter(*names)
+
+
 @dataclass(frozen=True, slots=True)
-class Dollars:
+class Dollars(Summable):
     """What tokens cost, in $, by what was taken for them."""
 
     input: float = 0.0
@@ -61,14 +78,6 @@ class Dollars:
     def total(self) -> float:
         """All of it."""
         return self.prompt + self.output
-
-    def __add__(self, other: Dollars) -> Dollars:
-        return Dollars(
-            self.input + other.input,
-            self.cache_write + other.cache_write,
-            self.cache_read + other.cache_read,
-            self.output + other.output,
-        )
 
 
 def dollars(usage: Usage, prices: CallPrices) -> Dollars:
@@ -88,10 +97,7 @@ def dollars(usage: Usage, prices: CallPrices) -> Dollars:
 
 
 def prices_of(written: Prices) -> CallPrices:
-    """Return the prices that a policy gives.
-
-    Without `cache_write_1h` a write for an hour costs `cache_write`.
-    """
+    """Return the prices of a policy; by default a write for an hour costs what others do."""
     tiers = sorted(written.above, key=lambda tier: tier.tokens)
     return CallPrices(_rates(written), tuple((tier.tokens, _rates(tier)) for tier in tiers))
 

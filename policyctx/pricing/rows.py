@@ -18,6 +18,17 @@ from policyctx.definitions.items import HostObject
 from policyctx.pricing.dollars import CallPrices, Rates
 
 CacheKind: TypeAlias = Literal["anthropic", "breakpoints", "prefix"]
+_LONG = 1_000_000
+_BEDROCK = re.compile(r"^(?:(?P<region>[a-z-]+)\.)?anthropic\.(?P<model>claude.*)$")
+_VERSION = re.compile(r"(-v\d+)?(:\d+)?$")
+_DATES = re.compile(r"(-\d{8}|-\d{4}-\d{2}-\d{2}|-\d{2}-\d{2,4})$")
+_LATEST = re.compile(r"-latest$")
+# A window or a way to think that is asked for in the name, at the model's own price.
+_WAYS = re.compile(r"(\[1m\]|:thinking|:beta|:extended)$")
+# What a price is published for beside the standard one; a route or a kind of search is none.
+_TIER_KEYS = frozenset({"service_tier", "speed", "processing"})
+_HALF_A_DAY = 12
+_FREE = CallPrices(Rates(0, 0, 0, 0, 0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +94,7 @@ _OPENAI_DOCS = "https://developers.openai.com/api/docs/guides/prompt-caching"
 # gateway sells its models at the same price.
 _PROVIDERS: dict[str, HostObject] = {
     "anthropic": {
-        "sources": [
-            "https://platform.claude.com/docs/en/about-claude/pricing",
-            _ANTHROPIC_DOCS,
-        ],
+        "sources": ["https://platform.claude.com/docs/en/about-claude/pricing", _ANTHROPIC_DOCS],
         "hosts": ["anthropic", "openrouter", "vertex_ai", "vertex", "bedrock", "azure_ai"],
     },
     "aws": {
@@ -104,14 +112,8 @@ _PROVIDERS: dict[str, HostObject] = {
         ],
         "hosts": ["google", "gemini", "vertex_ai", "openrouter", "models"],
     },
-    "x-ai": {
-        "sources": ["https://docs.x.ai/docs/models"],
-        "hosts": ["x-ai", "xai", "openrouter"],
-    },
-    "zai": {
-        "sources": ["https://docs.z.ai/guides/overview/pricing"],
-        "hosts": ["zai", "z-ai"],
-    },
+    "x-ai": {"sources": ["https://docs.x.ai/docs/models"], "hosts": ["x-ai", "xai", "openrouter"]},
+    "zai": {"sources": ["https://docs.z.ai/guides/overview/pricing"], "hosts": ["zai", "z-ai"]},
     "deepseek": {
         "sources": ["https://api-docs.deepseek.com/quick_start/pricing"],
         "hosts": ["deepseek"],
@@ -120,10 +122,7 @@ _PROVIDERS: dict[str, HostObject] = {
         "sources": ["https://platform.kimi.ai/docs/pricing/chat.md"],
         "hosts": ["moonshotai", "moonshot"],
     },
-    "mistral": {
-        "sources": ["https://mistral.ai/pricing/api"],
-        "hosts": ["mistral", "mistralai"],
-    },
+    "mistral": {"sources": ["https://mistral.ai/pricing/api"], "hosts": ["mistral", "mistralai"]},
     "openrouter": {
         "sources": ["https://openrouter.ai/models"],
         "hosts": ["openrouter", "meta-llama"],
@@ -154,19 +153,10 @@ _RULES: dict[str, tuple[tuple[str, str], ...]] = {
         (r"haiku", "claude-2048"),
         (r"", "claude-1024"),
     ),
-    "openai": (
-        (r"^gpt-(5\.[6-9]|[6-9])", "openai-breakpoints"),
-        (r"", "openai-prefix"),
-    ),
-    "google": (
-        (r"flash", "gemini-1024"),
-        (r"", "gemini-4096"),
-    ),
+    "openai": ((r"^gpt-(5\.[6-9]|[6-9])", "openai-breakpoints"), (r"", "openai-prefix")),
+    "google": ((r"flash", "gemini-1024"), (r"", "gemini-4096")),
     "deepseek": ((r"", "prefix-64"),),
-    "moonshotai": (
-        (r"kimi-k[3-9]", "prefix-billed"),
-        (r"", "prefix-128"),
-    ),
+    "moonshotai": ((r"kimi-k[3-9]", "prefix-billed"), (r"", "prefix-128")),
 }
 _OTHERS = ((r"", "prefix-128"),)
 
@@ -251,15 +241,6 @@ def prices_source() -> str:
 def rows() -> tuple[ModelRow, ...]:
     """Return all rows, by provider, name and time."""
     return tuple(row for known in _models() for row in known.rows)
-
-
-_LONG = 1_000_000
-_BEDROCK = re.compile(r"^(?:(?P<region>[a-z-]+)\.)?anthropic\.(?P<model>claude.*)$")
-_VERSION = re.compile(r"(-v\d+)?(:\d+)?$")
-_DATES = re.compile(r"(-\d{8}|-\d{4}-\d{2}-\d{2}|-\d{2}-\d{2,4})$")
-_LATEST = re.compile(r"-latest$")
-# A window or a way to think that is asked for in the name, at the model's own price.
-_WAYS = re.compile(r"(\[1m\]|:thinking|:beta|:extended)$")
 
 
 @lru_cache(maxsize=256)  # a client names the same model in every call
@@ -369,10 +350,6 @@ def _rows(row: ModelRow, model: HostObject) -> list[ModelRow]:
     ]
 
 
-# What a price is published for beside the standard one; a route or a kind of search is none.
-_TIER_KEYS = frozenset({"service_tier", "speed", "processing"})
-
-
 def _tiers(model: HostObject, standard: HostObject) -> Iterator[tuple[str, str, CallPrices]]:
     """Yield the service tiers of a model; what one does not price has the standard price."""
     for one in model.price_variants or ():
@@ -389,10 +366,6 @@ def _hours(constraint: HostObject) -> float | None:
     if start is None or end is None:
         return None
     return float((end.hour - start.hour) % 24 + (end.minute - start.minute) / 60)
-
-
-_HALF_A_DAY = 12
-_FREE = CallPrices(Rates(0, 0, 0, 0, 0))
 
 
 def _prices(published: Mapping[str, HostObject]) -> CallPrices:

@@ -37,6 +37,8 @@ _QUOTE = ord('"')
 # Of a character in memory, in a text that has others than ASCII.
 _BYTES_OF_CHAR = 4
 _LIMITS = ProxyLimits()
+REMOVED: Any = object()
+"""In place of the value of a field: the field is removed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,8 +344,7 @@ def _read_whole(raw: bytes, list_key: str, limits: ProxyLimits) -> Body:
 def _with_known(body: Body, earlier: Body) -> Body:
     """Return a body with the objects of an earlier one, as far as both lists have equal bytes."""
     (start, end), (own, own_end) = earlier.list_span, body.list_span
-    most = min(end - start, own_end - own)
-    same = common_beginning(body.raw, own, earlier.raw, start, most)
+    same = common_beginning(body.raw, own, earlier.raw, start, min(end - start, own_end - own))
     known = min(bisect_right(earlier.ends, same), bisect_right(body.ends, same))
     messages = earlier.messages[:known] + body.messages[known:]
     return replace(body, messages=messages, known=known)
@@ -365,10 +366,6 @@ def _loads(raw: bytes) -> dict[str, Any]:
     if not isinstance(values, dict):
         raise UntouchableError("the body is not an object")
     return values
-
-
-REMOVED: Any = object()
-"""In place of the value of a field: the field is removed."""
 
 
 class ListWriter:

@@ -4,8 +4,6 @@ A placeholder with a path is of use to an agent only on the machine of the proxy
 the placeholder has to name a tool that reads the file, such as that of the proxy's own MCP server.
 """
 
-from __future__ import annotations
-
 import ipaddress
 import re
 from collections.abc import Collection, Iterator, Sequence
@@ -36,6 +34,9 @@ _BELOW_ROOT = "{session_id}/{store_path}"
 _IDS = ("{item_id}", "{tool_use_id}")
 # A field of a wording, or a literal brace.
 _FIELD = re.compile(r"\{\{|\}\}|\{\w+\}")
+# The names of sessions, as `session_name` makes them. No folder above the root has such a name.
+_SESSION = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._~-]{0,200}")
+_SHOWN_CHARS = 200
 
 
 def is_loopback(host: str) -> bool:
@@ -147,26 +148,19 @@ def _reworded(policy: Policy, tool: str, path: str) -> Policy:
     )
 
 
-# The names of sessions, as `session_name` makes them. No folder above the root has such a name.
-_SESSION = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._~-]{0,200}")
-_SHOWN_CHARS = 200
-
-
 class Endpoint(Protocol):
     """A server that is asked over HTTP, one request at a time, by whoever may read some texts."""
 
     def running(self) -> AbstractAsyncContextManager[None]:
         """Run what requests need, until the block ends."""
-        ...
 
     async def answer(
-        self, headers: Sequence[tuple[bytes, bytes]], body: bytes, texts: OwnTexts
+        self, headers: Sequence[tuple[bytes, bytes]], body: bytes, texts: "OwnTexts"
     ) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
         """Answer a POST request of a client that may read these texts.
 
         Returns the status, the headers and the body of the response.
         """
-        ...
 
 
 class OwnTexts:

@@ -28,6 +28,14 @@ from policyctx.store.opening import names_session
 
 _KEY_BYTES = 32
 _LEAST_TOKEN_CHARS = 16
+_NO_TOOL = (
+    "the proxy adds no tool to requests: it would have to hold back every response until it knows"
+    " which tools it calls, and to put its own calls back into every later request. Say --read-back"
+    " mcp, and give the agent the MCP server of the proxy (docs/proxy.md)"
+)
+
+# How often a line is logged in so many seconds, and how many different ones are counted.
+_MOST_ALIKE, _LOG_SECONDS, _MOST_COUNTED = 3, 60.0, 1000
 
 
 def root_key(root: Path) -> bytes:
@@ -74,16 +82,6 @@ def token_in(path: Path) -> str:
             path=str(path),
         )
     return token
-
-
-_NO_TOOL = (
-    "the proxy adds no tool to requests: it would have to hold back every response until it knows"
-    " which tools it calls, and to put its own calls back into every later request. Say --read-back"
-    " mcp, and give the agent the MCP server of the proxy (docs/proxy.md)"
-)
-
-# How often a line is logged in so many seconds, and how many different ones are counted.
-_MOST_ALIKE, _LOG_SECONDS, _MOST_COUNTED = 3, 60.0, 1000
 
 
 class Seldom(logging.Filter):

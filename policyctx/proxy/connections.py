@@ -172,8 +172,7 @@ class Client(asyncio.Protocol):
         return True
 
     def _wait_for_head(self) -> None:
-        loop = asyncio.get_running_loop()
-        self._late = loop.call_later(self._limits.header_seconds, self._end)
+        self._late = asyncio.get_running_loop().call_later(self._limits.header_seconds, self._end)
 
     def _end(self) -> None:
         if self.request is not None:

@@ -36,6 +36,19 @@ _USER_ID = re.compile(r"_session_([0-9a-fA-F-]{8,64})$")
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _LONGEST_SHOWN = 40
 _MOST_CHARS = 4096
+_log = logging.getLogger(__name__)
+
+# The conversations of one scope whose last bodies are compared with a body that names none.
+_MOST_COMPARED = 16
+# About what a session takes in memory, and what a value and a message add to the bytes of a body.
+_BYTES_KEPT, _BYTES_OF_VALUE, _BYTES_OF_MESSAGE = 2**15, 160, 300
+# In place of the client, for those that no request names.
+_BEGINNING = "beginning"
+# The beginnings of which the lists in the store stay known.
+_MOST_BEGINNINGS = 64
+_OUTLINE_CHARS, _OUTLINE_DEPTH = 64, 8
+# The conversations that share one name.
+_MOST_BRANCHES = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +89,7 @@ def credential_of(headers: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
 def session_name(scope: str, identity: Identity) -> str:
     """Return the id of the session of a conversation, which names its folder too."""
     shown = _UNSAFE.sub("-", identity.parts[0]).strip(".-")[:_LONGEST_SHOWN]
-    parts = (identity.client, *identity.parts)
-    found = _digest(scope.encode()[:64], parts)
+    found = _digest(scope.encode()[:64], (identity.client, *identity.parts))
     return "-".join(filter(None, (identity.client, shown, found[:16])))
 
 
@@ -148,21 +160,6 @@ def _in_user_id(user_id: object) -> str:
 def _given(value: object) -> str:
     """Return a name that a client gave, empty for none and for what is too long for one."""
     return value if isinstance(value, str) and len(value) <= _MOST_CHARS else ""
-
-
-_log = logging.getLogger(__name__)
-
-# The conversations of one scope whose last bodies are compared with a body that names none.
-_MOST_COMPARED = 16
-# About what a session takes in memory, and what a value and a message add to the bytes of a body.
-_BYTES_KEPT, _BYTES_OF_VALUE, _BYTES_OF_MESSAGE = 2**15, 160, 300
-# In place of the client, for those that no request names.
-_BEGINNING = "beginning"
-# The beginnings of which the lists in the store stay known.
-_MOST_BEGINNINGS = 64
-_OUTLINE_CHARS, _OUTLINE_DEPTH = 64, 8
-# The conversations that share one name.
-_MOST_BRANCHES = 16
 
 
 @dataclass(slots=True)

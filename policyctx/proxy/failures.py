@@ -33,11 +33,7 @@ class Failures:
         _log.error("an internal error, and %s: %s", what, at(error))
 
     def body_after(
-        self,
-        error: Exception,
-        conversation: ProxyConversation,
-        body: Body,
-        last: SentBody | None,
+        self, error: Exception, conversation: ProxyConversation, body: Body, last: SentBody | None
     ) -> bytes | None:
         """Return the body to send after an error, with the earlier decisions; None without any.
 

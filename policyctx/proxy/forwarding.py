@@ -23,19 +23,10 @@ _log = logging.getLogger(__name__)
 # RFC 9110, 7.6.1, and what is about this connection alone.
 _HOP_BY_HOP = frozenset(
     {
-        "connection",
-        "expect",
-        "host",
-        "keep-alive",
-        "proxy-authenticate",
-        "proxy-authorization",
-        "proxy-connection",
-        "te",
-        "trailer",
-        "transfer-encoding",
-        "upgrade",
+        "connection", "expect", "host", "keep-alive", "proxy-authenticate", "proxy-authorization",
+        "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
     }
-)
+)  # fmt: skip
 # Headers for the proxy itself.
 OWN = "x-policyctx-"
 _PIECE = 2**18

@@ -31,6 +31,32 @@ SECURITY = (
 )
 _REPORT = "policyctx.replay.report"
 _STYLES = ((_REPORT, "page.css"), (_REPORT, "screens.css"), ("policyctx.proxy", "page.css"))
+_COLOURED = ("saved", "lost")
+_FIRST_ERROR = 400
+_PASSED = {
+    "untouchable": "sent as they came: they cannot be edited safely",
+    "held": "sent as they came: the server holds their history",
+    "unreadable_usage": "with a usage that could not be read",
+}
+_LONG = {"Session", "Item"}
+# The columns of numbers, in whichever table they are.
+_NUMBERS = {
+    "Call", "Calls", "Decisions", "Dollars", "Freed", "Spared", "Tokens freed", "Tokens sent",
+}  # fmt: skip
+_COLUMNS = ("Time", "Session", "Call", "Item", "What", "Step", "Rule", "Reason", "Freed")
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": SECURITY,
+    "Cross-Origin-Resource-Policy": "same-origin",
+    # A token may be a part of the address.
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+_MOST_SHOWN = 200
+_PER_PAGE = 50
+"""Sessions, whose journals are read."""
+_MOST_CHARS = 4000
+"""Of the text of an item."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,43 +74,8 @@ class Listed:
     is_live: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Overview:
-    """What the page shows."""
-
-    policy: str
-    started: float
-    """In seconds since 1970."""
-    dry_run: bool
-    elsewhere: bool
-    counts: Counts
-    reloads: int
-    live: int
-    """Sessions in memory."""
-    sessions: Sequence[Listed]
-    """Those of this page of the list."""
-    decisions: Sequence[Decided]
-    """The newest first."""
-    more: int = 0
-    """Decisions that the page leaves out."""
-    session: str = ""
-    """The only session whose decisions are shown; empty for those of the page of the list."""
-    page: int = 1
-    pages: int = 1
-    texts: Mapping[int, str] = field(default_factory=dict)
-    """The text of decided items, by the position of the decision; only if content is shown."""
-    unreadable: Sequence[str] = ()
-    """Sessions whose journal could not be read."""
-    unlisted: str = ""
-    """Why the folder of the sessions could not be read; empty if it was."""
-    stopped: Mapping[str, str] = field(default_factory=dict)
-    """Why offloading has stopped, by the name of the session."""
-    unmarked: Mapping[str, str] = field(default_factory=dict)
-    """Why the policy sets no cache markers, by the name of the session."""
-
-
-def page(shown: Overview) -> str:
-    """Return the page."""
+def page(policy: str, header: Iterable[str], main: Iterable[str]) -> str:
+    """Return the page with these parts, which are HTML."""
     return "\n".join(
         [
             '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
@@ -95,15 +86,11 @@ def page(shown: Overview) -> str:
             '<a class="skip" href="#main">Skip to the sessions</a>',
             "<header>",
             '<p class="kicker">policyctx proxy</p>',
-            f"<h1>Policy {_text(shown.policy)}</h1>",
-            f'<p class="lead">{_lead(shown)}</p>',
-            *_figures(shown),
+            f"<h1>Policy {_text(policy)}</h1>",
+            *header,
             "</header>",
             '<main id="main" tabindex="-1">',
-            *_health(shown),
-            *_sessions(shown),
-            *_rules(shown),
-            *_decisions(shown),
+            *main,
             "</main>",
             *_footer(),
             "</body>\n</html>\n",
@@ -119,31 +106,30 @@ def _style() -> str:
     )
 
 
-def _lead(shown: Overview) -> str:
-    place = "on another machine" if shown.elsewhere else "on this machine"
-    said = f"Since {_time(shown.started)}, for clients {place}. Figures are those of this process."
-    if shown.dry_run:
+def _lead(started: float, *, elsewhere: bool, is_dry: bool) -> str:
+    place = "on another machine" if elsewhere else "on this machine"
+    said = f"Since {_time(started)}, for clients {place}. Figures are those of this process."
+    if is_dry:
         said = (
             "<strong>A dry run: every request is sent as it came. Decisions are those that the"
             f" policy would have made.</strong> {said}"
         )
-    return said
+    return f'<p class="lead">{said}</p>'
 
 
-def _figures(shown: Overview) -> Iterator[str]:
-    counts, spent = shown.counts, shown.counts.spent
-    usage = spent.usage
+def _figures(counts: Counts, live: int, *, is_dry: bool) -> Iterator[str]:
+    spent, usage = counts.spent, counts.spent.usage
     cached = usage.cache_read / usage.prompt if usage.prompt else 0.0
     edited = counts.requests["edited"]
     made = sum(counts.decisions.values())
-    prefix = "would free" if shown.dry_run else "freed"
+    prefix = "would free" if is_dry else "freed"
     figures = [
-        ("Sessions live", f"{shown.live:,}", ""),
+        ("Sessions live", f"{live:,}", ""),
         ("Requests", f"{sum(counts.requests.values()):,}", f"{edited:,} edited"),
         ("Decisions", f"{made:,}", f"{prefix} {counts.freed.total():,} tokens"),
         ("Tokens sent", f"{usage.prompt:,}", f"{spent.calls:,} calls, {cached:.0%} from the cache"),
         ("Tokens spared", f"{spent.spared:,}", "over all calls"),
-        ("Dollars", _net(spent, is_dry=shown.dry_run), _of_net(spent, is_dry=shown.dry_run)),
+        ("Dollars", _net(spent, is_dry=is_dry), _of_net(spent, is_dry=is_dry)),
     ]
     yield '<dl class="figures">'
     for name, value, note in figures:
@@ -163,9 +149,6 @@ def _net(spent: Spent, *, is_dry: bool = False) -> str:
     return f"{'saved' if spent.net < 0 else 'lost'} {shown}"
 
 
-_COLOURED = ("saved", "lost")
-
-
 def _of_net(spent: Spent, *, is_dry: bool) -> str:
     if is_dry:
         return f"billed {_dollars(spent.billed)}; policyctx replay estimates what a policy saves"
@@ -179,8 +162,8 @@ def _of_net(spent: Spent, *, is_dry: bool) -> str:
     return told + (f"; {tiered} of another service tier at standard prices" if spent.tiered else "")
 
 
-def _health(shown: Overview) -> Iterator[str]:
-    counts = shown.counts
+def _health(counts: Counts, bad: Iterable[str], others: Iterable[str]) -> Iterator[str]:
+    """Yield the list of what failed and what was sent as it came, and these sentences in it."""
     failed = {
         "sent unchanged, since the policy failed": counts.requests["failed_open"],
         "sent with earlier decisions, since the policy failed": counts.requests["reapplied"],
@@ -194,20 +177,13 @@ def _health(shown: Overview) -> Iterator[str]:
         for (upstream, status), n in sorted(counts.responses.items())
         if not status.isdigit() or int(status) >= _FIRST_ERROR
     ]
-    found += [f"the journal of session {name} cannot be read" for name in shown.unreadable]
-    if shown.unlisted:
-        found.append(f"sessions that left memory are not shown: {shown.unlisted}")
-    found += [
-        f"offloading has stopped in session {name}: {why}" for name, why in shown.stopped.items()
-    ]
+    found += bad
     passed = [
         f"{counted(counts.requests[name], 'request')} {what}"
         for name, what in _PASSED.items()
         if counts.requests[name]
     ]
-    passed += [f"no cache markers in session {name}: {why}" for name, why in shown.unmarked.items()]
-    if shown.reloads:
-        passed.append(f"{counted(shown.reloads, 'reading')} of the policies on SIGHUP")
+    passed += others
     yield '<section aria-labelledby="health"><h2 id="health">Health</h2>\n<ul class="health">'
     if not found:
         yield "<li>No failures, and no errors of the upstreams.</li>"
@@ -216,38 +192,31 @@ def _health(shown: Overview) -> Iterator[str]:
     yield "</ul></section>"
 
 
-_FIRST_ERROR = 400
-_PASSED = {
-    "untouchable": "sent as they came: they cannot be edited safely",
-    "held": "sent as they came: the server holds their history",
-    "unreadable_usage": "with a usage that could not be read",
-}
-
-
 def _status(status: str) -> str:
     return f"status {status}" if status.isdigit() else status
 
 
-def _sessions(shown: Overview) -> Iterator[str]:
+def _sessions(listed: Sequence[Listed], number: int, pages: int, *, is_dry: bool) -> Iterator[str]:
+    """Yield the sessions of the page of the list with this number."""
     yield '<section aria-labelledby="sessions"><h2 id="sessions">Sessions</h2>'
-    if not shown.sessions:
+    if not listed:
         yield "<p>No session yet.</p></section>"
         return
-    if shown.pages > 1:
+    if pages > 1:
         others = (
-            f"<strong>{n}</strong>" if n == shown.page else f'<a href="?page={n}">{n}</a>'
-            for n in range(1, shown.pages + 1)
+            f"<strong>{n}</strong>" if n == number else f'<a href="?page={n}">{n}</a>'
+            for n in range(1, pages + 1)
         )
         yield f'<nav aria-label="Pages of sessions"><p>Page {" ".join(others)}</p></nav>'
     about = ("Session", "Policy", "Model", "Last request")
     names = (*about, "Calls", "Decisions", "Tokens sent", "Spared", "Dollars")
     yield from _table_head("Sessions, the newest first", names)
-    for one in shown.sessions:
+    for one in listed:
         spent = one.spent
         link = f'<a href="?session={quote(one.name, safe="")}">{_text(one.name)}</a>'
         counts = (one.calls, one.decisions, spent.usage.prompt, spent.spared)
         numbers = [f"{number:,}" for number in counts]
-        net = _net(spent, is_dry=shown.dry_run)
+        net = _net(spent, is_dry=is_dry)
         numbers.append(f'<span class="{net.split()[0]}">{_text(net)}</span>')
         policy = _text(one.policy) if one.is_live else '<span class="muted">left memory</span>'
         cells = [link, policy, _text(one.model), _text(_time(one.at))]
@@ -255,56 +224,46 @@ def _sessions(shown: Overview) -> Iterator[str]:
     yield "</tbody></table></div></section>"
 
 
-_LONG = {"Session", "Item"}
-# The columns of numbers, in whichever table they are.
-_NUMBERS = {
-    "Call",
-    "Calls",
-    "Decisions",
-    "Dollars",
-    "Freed",
-    "Spared",
-    "Tokens freed",
-    "Tokens sent",
-}
-_COLUMNS = ("Time", "Session", "Call", "Item", "What", "Step", "Rule", "Reason", "Freed")
-
-
-def _rules(shown: Overview) -> Iterator[str]:
+def _rules(counts: Counts) -> Iterator[str]:
     """Yield a table of what each rule decided since the proxy was started, the most first."""
-    freed = shown.counts.freed
-    if not freed:
+    if not counts.freed:
         return
     yield '<section aria-labelledby="rules"><h2 id="rules">What each rule did</h2>'
     names = ("Step", "Rule", "Decisions", "Tokens freed")
     yield from _table_head("Rules, what freed most first", names)
-    for (step, rule), tokens in freed.most_common():
-        numbers = (f"{shown.counts.ruled[step, rule]:,}", f"{tokens:,}")
+    for (step, rule), tokens in counts.freed.most_common():
+        numbers = (f"{counts.ruled[step, rule]:,}", f"{tokens:,}")
         yield _row(names, [*map(_text, (step, rule, *numbers))])
     yield "</tbody></table></div></section>"
 
 
-def _decisions(shown: Overview) -> Iterator[str]:
-    title = f"Decisions of {shown.session}" if shown.session else "Decisions"
+def _decisions(
+    newest: Sequence[Decided], texts: Mapping[int, str], session: str, more: int
+) -> Iterator[str]:
+    """Yield the decisions, of one session if it is not empty; `more` are left out.
+
+    `texts` are those of decided items, by the position of the decision.
+    """
+    title = f"Decisions of {session}" if session else "Decisions"
     yield '<section aria-labelledby="decisions">'
     yield f'<h2 id="decisions">{_text(title)}</h2>'
-    if shown.session:
+    if session:
         yield '<p><a href="./">Decisions of all sessions</a></p>'
-    if not shown.decisions:
+    if not newest:
         yield "<p>None yet.</p></section>"
         return
-    if shown.more:
-        named = f"?session={quote(shown.session, safe='')}" if shown.session else ""
+    if more:
+        named = f"?session={quote(session, safe='')}" if session else ""
         yield (
-            f"<p>The newest {len(shown.decisions):,}; {shown.more:,} more are in"
+            f"<p>The newest {len(newest):,}; {more:,} more are in"
             f' <a href="decisions.json{named}">decisions.json</a>.</p>'
         )
     yield from _table_head("Decisions, the newest first", _COLUMNS)
-    for position, one in enumerate(shown.decisions):
+    for position, one in enumerate(newest):
         freed = "" if one.freed_tokens is None else f"{one.freed_tokens:,}"
         item = " ".join(filter(None, (one.tool, one.type, one.item)))
         reason = _text(one.reason or one.code)
-        if (text := shown.texts.get(position)) is not None:
+        if (text := texts.get(position)) is not None:
             reason += f"<details><summary>Text</summary><pre>{_text(text)}</pre></details>"
         at = "" if one.at is None else _time(one.at)
         cells = (at, one.session, one.call or "", item, one.action, one.step, one.rule)
@@ -364,21 +323,6 @@ def _dollars(amount: float) -> str:
     return f"${amount:,.2f}" if amount >= 1 else f"${amount:,.4f}"
 
 
-_HEADERS = {
-    "Cache-Control": "no-store",
-    "Content-Security-Policy": SECURITY,
-    "Cross-Origin-Resource-Policy": "same-origin",
-    # A token may be a part of the address.
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-}
-_MOST_SHOWN = 200
-_PER_PAGE = 50
-"""Sessions, whose journals are read."""
-_MOST_CHARS = 4000
-"""Of the text of an item."""
-
-
 @dataclass(frozen=True, slots=True)
 class PageAnswer:
     """An answer to a request for a page."""
@@ -411,7 +355,7 @@ class Pages:
         session = (asked.get("session") or [""])[-1]
         if name == "":
             number = (asked.get("page") or [""])[-1]
-            text = page(self._overview(session, int(number) if number.isdecimal() else 1))
+            text = self._page(session, int(number) if number.isdecimal() else 1)
             return PageAnswer(text.encode("utf-8", "backslashreplace"), "text/html; charset=utf-8")
         if name == "decisions.json":
             return _json(self._all_decisions(session))
@@ -438,12 +382,12 @@ class Pages:
             "dry_run": self._dry_run,
         }
 
-    def _overview(self, session: str, number: int) -> Overview:
+    def _page(self, session: str, number: int) -> str:
+        """Return the page with the decisions of a session, else of those on a page of the list."""
         every = self._registry.live()
         live = {one.name: one for one in every if one.calls}
         saved, unlisted = self._saved()
-        left = sorted(saved.keys() - live.keys(), key=lambda name: -saved[name])
-        names = [*live, *left]
+        names = [*live, *sorted(saved.keys() - live.keys(), key=lambda name: -saved[name])]
         pages = max(1, -(-len(names) // _PER_PAGE))
         number = min(max(1, number), pages)
         names = names[_PER_PAGE * (number - 1) : _PER_PAGE * number]
@@ -455,32 +399,33 @@ class Pages:
             if session in saved.keys() - found.keys():
                 wanted = {session: self._decisions(session, unreadable)}
         newest = sorted(chain(*wanted.values()), key=lambda one: one.at or 0.0)[::-1]
-        shown = newest[:_MOST_SHOWN]
-        return Overview(
-            policy=self._policies.general.policy.name,
-            started=self._started,
-            dry_run=self._dry_run,
-            elsewhere=self._elsewhere,
-            counts=self._turning.counts,
-            reloads=self._policies.reloads,
-            live=len(live),
-            sessions=[
-                _live(live[name], len(found[name]))
-                if name in live
-                else self._left(name, saved[name], found[name])
-                for name in names
-            ],
-            page=number,
-            pages=pages,
-            decisions=shown,
-            more=len(newest) - len(shown),
-            session=session,
-            texts=self._texts(shown) if self._show_content else {},
-            unreadable=unreadable,
-            unlisted=unlisted,
-            stopped={one.name: why for one in every if (why := _problem(one))},
-            unmarked={one.name: one.unmarked for one in every if one.unmarked},
+        shown, counts, is_dry = newest[:_MOST_SHOWN], self._turning.counts, self._dry_run
+        listed = [
+            _live(live[name], len(found[name]))
+            if name in live
+            else self._left(name, saved[name], found[name])
+            for name in names
+        ]
+        bad = [f"the journal of session {name} cannot be read" for name in unreadable]
+        bad += [f"sessions that left memory are not shown: {unlisted}"] if unlisted else []
+        stopped = ((one.name, _problem(one)) for one in every)
+        bad += [f"offloading has stopped in session {name}: {why}" for name, why in stopped if why]
+        unmarked = ((one.name, one.unmarked) for one in every)
+        others = [f"no cache markers in session {name}: {why}" for name, why in unmarked if why]
+        if reloads := self._policies.reloads:
+            others.append(f"{counted(reloads, 'reading')} of the policies on SIGHUP")
+        header = (
+            _lead(self._started, elsewhere=self._elsewhere, is_dry=is_dry),
+            *_figures(counts, len(live), is_dry=is_dry),
         )
+        texts = self._texts(shown) if self._show_content else {}
+        main = chain(
+            _health(counts, bad, others),
+            _sessions(listed, number, pages, is_dry=is_dry),
+            _rules(counts),
+            _decisions(shown, texts, session, len(newest) - len(shown)),
+        )
+        return page(self._policies.general.policy.name, header, main)
 
     def _all_decisions(self, session: str) -> dict[str, Any]:
         unreadable: list[str] = []

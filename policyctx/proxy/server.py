@@ -1,7 +1,5 @@
 """`Proxy`: the server. It checks a request, has its body turned, and forwards it."""
 
-from __future__ import annotations
-
 import asyncio
 import hmac
 import json
@@ -22,16 +20,9 @@ from multidict import CIMultiDict
 
 from policyctx.errors import present
 from policyctx.messages.asked import Api, api_of, upstream_of
+from policyctx.proxy import connections
 from policyctx.proxy.bodies import values_from
 from policyctx.proxy.clients import Endpoint, OwnTexts, address_of, is_loopback
-from policyctx.proxy.connections import (
-    AnswerProgress,
-    Client,
-    HeadParser,
-    UpstreamLeftError,
-    keep_header_bytes,
-    wrong_with,
-)
 from policyctx.proxy.conversations import credential_of, scope_of
 from policyctx.proxy.encodings import BodyTooLargeError, decoded
 from policyctx.proxy.failures import at
@@ -109,7 +100,7 @@ class _RequestReader(web.RequestHandler):
             read_bufsize=_READ_BYTES,
         )
         self._max_msg_queue_size, self._msg_queue_resume_size = _WAITING, 1
-        self._parser = self.heads = HeadParser(
+        self._parser = self.heads = connections.HeadParser(
             limits.head_bytes,
             self,
             loop,
@@ -132,7 +123,7 @@ class _RequestReader(web.RequestHandler):
         super().handle_error(request, status, exc, message)  # raises if an answer has begun
         text = "an internal error"
         if isinstance(exc, HttpProcessingError):
-            text = f"the request cannot be read: {wrong_with(exc)}"
+            text = f"the request cannot be read: {connections.wrong_with(exc)}"
             is_large = isinstance(exc, LineTooLong) or exc.message == _TOO_MANY
             status = 431 if is_large else exc.code or status
         _log.warning(text)
@@ -161,7 +152,7 @@ class Proxy:
         self._few = ThreadPoolExecutor(settings.limits.large_at_once, "policyctx-large")
         self._room = Room(settings.limits.bodies_bytes)
         self._tasks: set[asyncio.Future[None]] = set()
-        self._clients: dict[asyncio.BaseProtocol, Client] = {}
+        self._clients: dict[asyncio.BaseProtocol, connections.Client] = {}
         """The connections, by the server's protocol of each."""
         self._forwarder: Forwarder | None = None
         self._port = settings.port
@@ -187,7 +178,7 @@ class Proxy:
             # aiohttp waits for it twice: until a request ends, and until its handler has gone.
             shutdown_timeout=limits.stopping_seconds / 2,
         )
-        keep_header_bytes()
+        connections.keep_header_bytes()
         self._forwarder = Forwarder(limits)
         await runner.setup()
         # Before the first client comes: many at once may leave no file to load a module from.
@@ -232,13 +223,13 @@ class Proxy:
         limits = self._settings.limits
         made = _RequestReader(present(runner.server), limits)
         lost = partial(self._clients.pop, made, None)
-        client = self._clients[made] = Client(made, made.heads, limits, lost)
+        client = self._clients[made] = connections.Client(made, made.heads, limits, lost)
         return client
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         client = self._clients.get(request.protocol)
         if client is not None:
-            client.request, client.progress = request, AnswerProgress()
+            client.request, client.progress = request, connections.AnswerProgress()
         try:
             path = self._checked_path(request)
             if path.startswith(OWN_PAGES):
@@ -252,7 +243,7 @@ class Proxy:
 
     def _refusal(self, error: Exception) -> RefusedError:
         if isinstance(error, HttpProcessingError):  # in its body
-            text = f"the request cannot be read: {wrong_with(error)}"
+            text = f"the request cannot be read: {connections.wrong_with(error)}"
             _log.warning(text)
             error = RefusedError(error.code, "invalid_request_error", text)
         if isinstance(error, RefusedError):
@@ -262,17 +253,18 @@ class Proxy:
             return RefusedError(413, "request_too_large", text)
         # The text of an error may have a part of the request.
         if isinstance(error, aiohttp.ClientResponseError):
-            text = f"the answer of the upstream cannot be read: {wrong_with(error)}"
+            text = f"the answer of the upstream cannot be read: {connections.wrong_with(error)}"
             _log.warning(text)
             return RefusedError(502, "api_error", text)
         if isinstance(error, aiohttp.ClientError):
             what = (
-                "has not answered" if isinstance(error, UpstreamLeftError) else "cannot be reached"
+                "has not answered"
+                if isinstance(error, connections.UpstreamLeftError)
+                else "cannot be reached"
             )
             text = f"the upstream {what}: {type(error).__name__}"
             _log.warning(text)
-            is_late = isinstance(error, TimeoutError)
-            return RefusedError(504 if is_late else 502, "api_error", text)
+            return RefusedError(504 if isinstance(error, TimeoutError) else 502, "api_error", text)
         if isinstance(error, TimeoutError):
             return RefusedError(408, "timeout_error", "the request took too long")
         _log.error("a request failed: %s", at(error))
@@ -329,7 +321,7 @@ class Proxy:
     ) -> web.StreamResponse:
         counts = self._turning.counts
         client = self._clients.get(request.protocol)
-        progress = AnswerProgress() if client is None else client.progress
+        progress = connections.AnswerProgress() if client is None else client.progress
         try:
             response = await present(self._forwarder).forward(request, outgoing, progress)
         except (aiohttp.ClientError, TimeoutError) as error:
@@ -360,14 +352,10 @@ class Proxy:
         except StopIteration as stop:
             result: T = stop.value
             return result
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, finished, steps)
+        return await asyncio.get_running_loop().run_in_executor(self._threads, finished, steps)
 
     async def _in_time(self, work: Callable[[], T]) -> T:
-        """Do what takes long in one of a few threads.
-
-        Raises `UntouchableError` if none is free for too long.
-        """
+        """Work long in one of a few threads; raises `UntouchableError` if none is free in time."""
         working = self._few.submit(work)
         try:
             waiting = asyncio.wrap_future(working)
@@ -384,7 +372,7 @@ class Proxy:
         upstream: str,
         headers: Mapping[str, str],
         outgoing: Outgoing,
-        share: RoomShare,
+        share: "RoomShare",
     ) -> None:
         """Put into a request what is to be sent for its body; raises `BodyTooLargeError`."""
         settings, limits = self._settings, self._settings.limits
@@ -418,8 +406,7 @@ class Proxy:
         steps = self._turning.observe_in_steps(turned, usage)
         if next(steps, steps) is steps:
             return
-        loop = asyncio.get_running_loop()
-        task = loop.run_in_executor(self._threads, finished, steps)
+        task = asyncio.get_running_loop().run_in_executor(self._threads, finished, steps)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -457,8 +444,7 @@ class Proxy:
             # There is no stream to open, and no session to end.
             return web.Response(status=405, headers={"Allow": "POST"})
         settings = self._settings
-        headers = {name.lower(): value for name, value in request.headers.items()}
-        credential = credential_of(headers)
+        credential = credential_of({name.lower(): value for name, value in request.headers.items()})
         if not any(value.removeprefix("Bearer").strip() for _, value in credential):
             # After a 401 a client would look for a server to log in to, at the provider.
             text = "send the credential that the agent sends to the model, in the same header"

@@ -172,12 +172,7 @@ class Turning:
         return None
 
     def _shortened(
-        self,
-        conversation: ProxyConversation,
-        session: Session,
-        api: Api,
-        body: Body,
-        error: bytes,
+        self, conversation: ProxyConversation, session: Session, api: Api, body: Body, error: bytes
     ) -> Steps[bytes | None]:
         result = session.on_overflow(body.messages, error, request=_request(api, body))
         if result is None:
@@ -328,11 +323,7 @@ class Turning:
         """Return the body of a request with the list of a result, and remember it."""
         fields = _fields(api, result)
         raw = spliced(
-            body,
-            result.messages,
-            result.source_ranges,
-            fields=fields,
-            writer=conversation.writer,
+            body, result.messages, result.source_ranges, fields=fields, writer=conversation.writer
         )
         conversation.sent = SentBody(body, result.messages, result.source_ranges, fields, raw)
         return raw

@@ -2,11 +2,11 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from heapq import nlargest
 from statistics import median
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from policyctx.definitions.actions import Action
 from policyctx.errors import counted
@@ -22,6 +22,9 @@ About: TypeAlias = Literal[
 _ITEMS, _OF_TOKENS, _TOOLS = 2, 0.2, 2
 # Of the sessions, where the policy never acted.
 _MANY = 0.5
+_SESSIONS, _REGRETS = 5, 5
+# Of each string that shows a need.
+_FOUND = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,11 +177,6 @@ def _untouched(whole: Figures) -> Iterator[Advice]:
     )
 
 
-_SESSIONS, _REGRETS = 5, 5
-# Of each string that shows a need.
-_FOUND = 200
-
-
 @dataclass(frozen=True, slots=True)
 class DearerSession:
     """A session that the policy makes dearer, and what of: all in $."""
@@ -228,10 +226,6 @@ class ReplayAnswer:
     missed: tuple[MissedItem, ...]
     """The items with most to read again, the largest first; not all of them."""
     advice: tuple[Advice, ...]
-
-    def values(self) -> dict[str, Any]:
-        """Return it as plain values, for JSON."""
-        return asdict(self)
 
 
 def answer_of(

@@ -6,8 +6,6 @@ point that an earlier compaction lost counts there alone. What only its provider
 counted as lost.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -229,10 +227,7 @@ class _LaterTurns:
     def of(
         self, point: HistoryPoint, lacked: Sequence[str], position: int, end: int
     ) -> Iterator[Later]:
-        """Yield what came later on what a point at a position is about.
-
-        From `end` on it came after the compaction.
-        """
+        """Yield what came later on what a point is about; from `end` on, after the compaction."""
         about = replace(point, kind=PointKind.VALUE, values=(*lacked,)) if lacked else point
         for one, seen in self._said:
             # The same words before the compaction say nothing more.

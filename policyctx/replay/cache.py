@@ -5,12 +5,15 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Protocol, TypeAlias, get_args
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
 from policyctx.messages.markers import BlockKind
 from policyctx.pricing.rows import CacheKind, CacheRules
 
 _RUNS = frozenset({"tool_use", "tool_result"})
+LayoutName: TypeAlias = Literal["recorded", "last", "auto", "ideal"]
+LAYOUTS: tuple[LayoutName, ...] = get_args(LayoutName)
+HOUR = 3600
 
 
 class Block(NamedTuple):
@@ -158,12 +161,6 @@ class CacheSplit(NamedTuple):
     """Neither read nor written."""
 
 
-LayoutName: TypeAlias = Literal["recorded", "last", "auto", "ideal"]
-
-
-LAYOUTS: tuple[LayoutName, ...] = get_args(LayoutName)
-
-
 class Life(NamedTuple):
     """Until when a cached prefix can be read."""
 
@@ -306,9 +303,6 @@ class BreakpointCache:
         return next(served, -1)
 
 
-HOUR = 3600
-
-
 class AnthropicCache:
     """An entry for each breakpoint of a request, found by walking back from breakpoints.
 
@@ -371,18 +365,8 @@ class AnthropicCache:
         return -1
 
 
-class CacheSimulator(Protocol):
-    """The prompt cache of one language model, empty at first. Requests come in their order."""
-
-    def read(self, request: CacheRequest) -> int:
-        """Return the tokens that a request would read; nothing changes."""
-        ...
-
-    def split(self, request: CacheRequest) -> CacheSplit:
-        """Return what a request reads, writes and leaves, and take it into the cache."""
-        ...
-
-
+CacheSimulator: TypeAlias = AnthropicCache | BreakpointCache | PrefixCache
+"""The prompt cache of one language model, empty at first. Requests come in their order."""
 _KINDS: Mapping[CacheKind, Callable[[CacheRules], CacheSimulator]] = {
     "anthropic": AnthropicCache,
     "breakpoints": BreakpointCache,

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from policyctx.definitions.items import Ttl
 from policyctx.planning.anchors import BreakpointPlace, anchors, breakpoints
 from policyctx.planning.facts import Facts
-from policyctx.pricing.dollars import Dollars
+from policyctx.pricing.dollars import Dollars, Summable
 from policyctx.pricing.rows import CacheRules
 from policyctx.replay import cache
 from policyctx.replay.recording import ClientLayout, Recording, SummedBill
@@ -24,6 +24,18 @@ from policyctx.replay.simulated import SimulatedCall, SimulatedSession
 from policyctx.tokens.usage import MOST_TOKENS, Correction, Usage
 
 _UNTAUGHT = Correction()
+LAYOUT_MEANINGS: dict[cache.LayoutName, str] = {
+    "recorded": "the breakpoints of the client, which move with its newest message",
+    "last": "one breakpoint at the end of the request, as automatic caching sets it",
+    "auto": "the breakpoints that a policy with `breakpoints: auto` sets",
+    "ideal": "a breakpoint at every block, which no provider allows",
+}
+_MINUTES = 300
+_SECONDS = {"5m": _MINUTES, "1h": cache.HOUR}
+# A model without a prompt cache: no prefix is long enough for it.
+_NO_CACHE = CacheRules("prefix", min_tokens=MOST_TOKENS, bills_writes=False)
+# A difference of fewer tokens, or of a smaller share of the bill, may be one of counting.
+_UNTOLD_TOKENS, _UNTOLD_SHARE = 500, 0.02
 
 
 def scales_of(calls: Sequence[SimulatedCall]) -> list[cache.Scale]:
@@ -122,15 +134,6 @@ def learnt(recording: Recording, calls: int, facts: Facts) -> Correction:
     return correction
 
 
-LAYOUT_MEANINGS: dict[cache.LayoutName, str] = {
-    "recorded": "the breakpoints of the client, which move with its newest message",
-    "last": "one breakpoint at the end of the request, as automatic caching sets it",
-    "auto": "the breakpoints that a policy with `breakpoints: auto` sets",
-    "ideal": "a breakpoint at every block, which no provider allows",
-}
-_MINUTES = 300
-
-
 class Ttls(NamedTuple):
     """How long a call keeps what it writes, in seconds."""
 
@@ -200,25 +203,17 @@ class AnchorLayout:
     ) -> tuple[cache.CacheBreakpoint, ...]:
         """Return the breakpoints of the next request, whose blocks `prefixes` hold."""
         head = prompt.head - 1
-        found = anchors(
-            prompt.end,
-            prompt.removable,
-            prefixes.markable,
-            old=_there(self._anchor, prefixes),
-            before=_there(self._last, prefixes),
+        found = anchors(prompt.end, prompt.removable, prefixes.markable)
+        old, before = (_there(one, prefixes) for one in (self._anchor, self._last))
+        self._anchor, self._last = (
+            None if block is None else SentPrefix(block, prefixes.keys[block])
+            for block in found[:2]
         )
-        self._anchor, self._last = (_prefix(block, prefixes) for block in found[:2])
+        found = found._replace(old=old, before=before)
         ttl: Ttl = "1h" if ttls.rest >= cache.HOUR else "5m"
         chosen = breakpoints(found, ttl, system=BreakpointPlace(head))
         blocks = {one.place: _SECONDS[one.ttl] for one in chosen}
         return tuple(cache.CacheBreakpoint(block, blocks[block]) for block in sorted(blocks))
-
-
-_SECONDS = {"5m": _MINUTES, "1h": cache.HOUR}
-
-
-def _prefix(block: int | None, prefixes: cache.Prefixes) -> SentPrefix | None:
-    return None if block is None else SentPrefix(block, prefixes.keys[block])
 
 
 def _there(prefix: SentPrefix | None, prefixes: cache.Prefixes) -> int | None:
@@ -228,12 +223,8 @@ def _there(prefix: SentPrefix | None, prefixes: cache.Prefixes) -> int | None:
     return prefix.block if prefixes.keys[prefix.block] == prefix.key else None
 
 
-# A model without a prompt cache: no prefix is long enough for it.
-_NO_CACHE = CacheRules("prefix", min_tokens=MOST_TOKENS, bills_writes=False)
-
-
 @dataclass(frozen=True, slots=True)
-class Cost:
+class Cost(Summable):
     """Tokens by what a provider takes for them; sums of some calls."""
 
     cache_read: int = 0
@@ -273,16 +264,6 @@ class Cost:
             self.input - (tokens - written),
             self.output,
             self.cache_write_1h - hour,
-        )
-
-    def __add__(self, other: Cost) -> Cost:
-        return Cost(
-            self.cache_read + other.cache_read,
-            self.cache_write + other.cache_write,
-            self.input + other.input,
-            self.output + other.output,
-            self.cache_write_1h + other.cache_write_1h,
-            self.dollars + other.dollars,
         )
 
 
@@ -349,7 +330,6 @@ class CallCosts(NamedTuple):
     foreseen: Sequence[int]
     """The tokens that each reads by the rules alone, under the first layout."""
     told: Sequence[cache.Told]
-    """What the bill of each says of the cache."""
 
 
 class UneditedCosts:
@@ -389,7 +369,6 @@ def billed_calls(
     shown = session.layouts if layouts is None else layouts
     of_client = _in_order("recorded", *(name for name in shown if name != "auto"))
     unedited = (known or UneditedCosts()).of(session, of_client)
-    edited: CallCosts
     if sent in of_client and "auto" not in shown and not session.is_edited:
         edited = unedited
     else:
@@ -477,10 +456,6 @@ def _costs(
         found.append(costs)
         called.add(model)
     return CallCosts(found, foreseen, heard)
-
-
-# A difference of fewer tokens, or of a smaller share of the bill, may be one of counting.
-_UNTOLD_TOKENS, _UNTOLD_SHARE = 500, 0.02
 
 
 def _told(

@@ -14,7 +14,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar, cast
 
 from policyctx import __version__
 from policyctx.definitions.items import HostObject
@@ -22,6 +22,11 @@ from policyctx.errors import ClusterError, present
 
 A = TypeVar("A")
 R = TypeVar("R")
+# So many pipes can be opened where the start of a process, the first one with the fork server,
+# does not end in the middle.
+_PIPES, _FIRST_PIPES = 4, 8
+# A job that has ended so many processes is lost.
+_TRIES = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,33 +45,30 @@ class LostJob:
     why: str
 
 
+Results: TypeAlias = Generator[tuple[Job[A], R | LostJob], None, None]
+
+
 class Executor(Protocol):
     """Calls a function with the argument of each job; closing it ends what it has started."""
 
     @property
     def workers(self) -> int:
         """How many jobs are done at a time; it may grow in a cluster."""
-        ...
 
     @property
     def is_here(self) -> bool:
         """Whether jobs are done in this process, one after the other."""
-        ...
 
-    def results(
-        self, function: Callable[[A], R], jobs: Sequence[Job[A]]
-    ) -> Generator[tuple[Job[A], R | LostJob], None, None]:
+    def results(self, function: Callable[[A], R], jobs: Sequence[Job[A]]) -> Results[A, R]:
         """Yield each job with its result as soon as it is done; jobs are begun in their order.
 
         The job of a worker that was ended is done again by another one; a job that ends several
         workers is lost, and so is a result that cannot be pickled. What the function raises is
         raised here. Closing the generator cancels the jobs that are left.
         """
-        ...
 
     def close(self) -> None:
         """End the processes that this executor has started."""
-        ...
 
 
 class Here:
@@ -75,9 +77,7 @@ class Here:
     workers = 1
     is_here = True
 
-    def results(
-        self, function: Callable[[A], R], jobs: Sequence[Job[A]]
-    ) -> Generator[tuple[Job[A], R | LostJob], None, None]:
+    def results(self, function: Callable[[A], R], jobs: Sequence[Job[A]]) -> Results[A, R]:
         """Yield each job with its result."""
         for job in jobs:
             yield job, function(job.argument)
@@ -137,13 +137,6 @@ def unexpected(error: Exception) -> str:
     return f"unexpected {type(error).__name__}{text}{where}"
 
 
-# So many pipes can be opened where the start of a process, the first one with the fork server,
-# does not end in the middle.
-_PIPES, _FIRST_PIPES = 4, 8
-# A job that has ended so many processes is lost.
-_TRIES = 2
-
-
 class Processes:
     """Does the jobs in several processes, which are started when needed; implements `Executor`."""
 
@@ -155,9 +148,7 @@ class Processes:
         self._owners: dict[Hashable, _Process] = {}
         """The process that last did a job of a home."""
 
-    def results(
-        self, function: Callable[[A], R], jobs: Sequence[Job[A]]
-    ) -> Generator[tuple[Job[A], R | LostJob], None, None]:
+    def results(self, function: Callable[[A], R], jobs: Sequence[Job[A]]) -> Results[A, R]:
         """Yield each job with its result, as `Executor` says."""
         queue = _Queue(jobs, self._owners)
         tries: dict[int, int] = {}
@@ -165,7 +156,7 @@ class Processes:
         try:
             while queue or working:
                 self._begin(function, queue, working)
-                for connection in map(_connection, wait(working)):
+                for connection in cast("list[Connection]", wait(working)):
                     process, job = working.pop(connection)
                     try:
                         raw = connection.recv_bytes()
@@ -202,9 +193,7 @@ class Processes:
             _check_descriptors(_PIPES if self._processes else _FIRST_PIPES)
             process = _Process()
             self._processes.append(process)
-            job = queue.next_for(process)
-            job = present(job)
-            self._give(process, function, job, queue, working)
+            self._give(process, function, present(queue.next_for(process)), queue, working)
 
     def _give(
         self,
@@ -285,11 +274,6 @@ def _home(job: Job[Any]) -> Hashable:
     return id(job) if job.home is None else (job.home,)
 
 
-def _connection(ready: object) -> Connection:
-    assert isinstance(ready, Connection)  # noqa: S101 - nothing else is waited for
-    return ready
-
-
 class _Process:
     """A process that makes one call at a time."""
 
@@ -307,11 +291,6 @@ class _Process:
         self._process = context.Process(target=_serve, args=arguments, daemon=True)
         self._process.start()
         other.close()
-
-    @property
-    def pid(self) -> int | None:
-        """Its number, None before it has one."""
-        return self._process.pid
 
     def end(self) -> None:
         """End the process."""

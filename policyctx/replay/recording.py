@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from operator import attrgetter
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -12,6 +14,7 @@ from policyctx.definitions.items import Item, Message
 from policyctx.messages.markers import MarkedBlock
 from policyctx.planning.compact import Partition
 from policyctx.planning.conversation import Conversation
+from policyctx.pricing.dollars import Summable
 from policyctx.tokens.usage import Usage
 
 Anew: TypeAlias = Literal["compaction", "rewind", "change"]
@@ -80,17 +83,12 @@ class SummedBill:
     """Tokens of each prompt that no message shows, such as the schemas of tools."""
 
 
-class Unread(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Unread(Summable):
     """How much of a file is not understood."""
 
     records: int = 0
     bytes: int = 0
-
-    def __add__(self, other: object) -> Unread:
-        """Return the sum of both."""
-        if not isinstance(other, Unread):
-            return NotImplemented
-        return Unread(self.records + other.records, self.bytes + other.bytes)
 
 
 NOTHING_UNREAD = Unread()
@@ -171,10 +169,8 @@ class Recording:
 
     def messages(self) -> list[Message]:
         """Return the context at the end of the recording."""
-        context: list[Message] = []
-        for context in self.contexts():  # noqa: B007 - the last one is wanted
-            pass
-        return [*(() if self.after_anew else context), *self.after]
+        last = () if self.after_anew else deque(self.contexts(), maxlen=1)
+        return [*chain.from_iterable(last), *self.after]
 
     def contexts(self) -> Iterator[list[Message]]:
         """Yield the context at each call.

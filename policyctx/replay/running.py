@@ -32,6 +32,12 @@ FEW = 3
 _STEP = Step.model_validate(
     {"name": SUMMARISE_ONLY, "do": "compact", "when": {"tokens": {"at_least": "80%"}}}
 )
+T = TypeVar("T")
+# Done in another process as well, so it and what it returns are pickled.
+Work: TypeAlias = "Callable[[Recording, str], T]"
+OfPart: TypeAlias = "T | FailedRecording | PassedOver | PartlyRead"
+Outcome: TypeAlias = "OfPart[T] | Done"
+ShownOutcome: TypeAlias = "ShownSessions | FailedRecording | PassedOver | PartlyRead"
 
 
 @lru_cache(maxsize=8)  # a process replays many recordings under few policies
@@ -101,11 +107,6 @@ def compiled(policy: str | LoadedPolicy) -> OffloadPolicy:
     return OffloadPolicy.load(policy) if isinstance(policy, str) else policy.policy
 
 
-T = TypeVar("T")
-# Done in another process as well, so it and what it returns are pickled.
-Work: TypeAlias = "Callable[[Recording, str], T]"
-
-
 @dataclass(frozen=True, slots=True)
 class FailedRecording:
     """A file, or one recording of it, of which nothing came."""
@@ -143,9 +144,6 @@ class Done:
     part: WorkPart
 
 
-Outcome: TypeAlias = "T | FailedRecording | PassedOver | PartlyRead | Done"
-
-
 def worked(
     found: Sequence[RecordingFile],
     work: Work[T],
@@ -180,13 +178,11 @@ def worked(
         yield Done(part)
 
 
-def _listed(work: Work[T], part: WorkPart) -> list[T | FailedRecording | PassedOver | PartlyRead]:
+def _listed(work: Work[T], part: WorkPart) -> list[OfPart[T]]:
     return list(_of_part(work, part))
 
 
-def _of_part(
-    work: Work[T], part: WorkPart
-) -> Iterator[T | FailedRecording | PassedOver | PartlyRead]:
+def _of_part(work: Work[T], part: WorkPart) -> Iterator[OfPart[T]]:
     path = str(part.file.path)
     unread: Counter[str] = Counter()
     repeated, older = 0, list[float]()
@@ -250,9 +246,6 @@ def shown(
 ) -> ShownSessions:
     """Replay one recording as `replayed` does; return what is shown of it."""
     return ShownSessions.of(replayed(policy, recording, path, prices=prices))
-
-
-ShownOutcome: TypeAlias = "ShownSessions | FailedRecording | PassedOver | PartlyRead"
 
 
 def in_one_line(outcomes: list[ShownOutcome]) -> list[ShownOutcome]:

@@ -3,8 +3,6 @@
 Among them are captions for tables: how the session begins, and why a policy left it whole.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections import Counter
@@ -19,7 +17,7 @@ from policyctx.errors import MessagesError
 from policyctx.messages.reading import items_of
 from policyctx.planning.decisions import Decision
 from policyctx.planning.plan import Plan
-from policyctx.pricing.dollars import CallPrices
+from policyctx.pricing.dollars import CallPrices, Summable
 from policyctx.replay.audit import AuditedCompaction
 from policyctx.replay.cache import LAYOUTS, LayoutName
 from policyctx.replay.recording import SYSTEM_AND_NEWEST, Anew, ClientLayout, Recording, SummedBill
@@ -29,6 +27,8 @@ from policyctx.replay.terms import CallTerms, Contradiction
 from policyctx.tokens.usage import Usage
 
 Kind: TypeAlias = Literal["asked again", "used"]
+_RESULT = "tool_result"
+_RECENT = frozenset({"recent", "batch_recent"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,14 +108,12 @@ class Removal:
     action: Action
     step: str
     code: str
-    """Of the reason."""
     reason: str
     rule: str
     """The key that it went by: `tools.mcp__*.min_tokens`."""
     place: str
     """`file:line` of what says so; empty when nothing in a file does."""
     tokens: int
-    """What the item took."""
     freed: int
     """What the list lost by this decision."""
     path: str | None = None
@@ -160,7 +158,7 @@ class SummaryCall(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class TypeTokens:
+class TypeTokens(Summable):
     """Items of one type, and what became of them; sizes in tokens."""
 
     items: int = 0
@@ -168,35 +166,21 @@ class TypeTokens:
     removed: int = 0
     freed: int = 0
 
-    def __add__(self, other: TypeTokens) -> TypeTokens:
-        return TypeTokens(
-            self.items + other.items,
-            self.tokens + other.tokens,
-            self.removed + other.removed,
-            self.freed + other.freed,
-        )
-
 
 @dataclass(frozen=True, slots=True)
-class StepUse:
+class StepUse(Summable):
     """How often a step fired: in how many calls, and on how many items in all."""
 
     calls: int = 0
     items: int = 0
 
-    def __add__(self, other: StepUse) -> StepUse:
-        return StepUse(self.calls + other.calls, self.items + other.items)
-
 
 @dataclass(frozen=True, slots=True)
 class Absence:
-    """A time in which an item was not in the context as it was.
-
-    Calls are numbered from 1 on, over the whole session.
-    """
+    """A time in which an item was not in the context as it was."""
 
     since: int
-    """The first call that was made without it."""
+    """The first call that was made without it, from 1 on, over the whole session."""
     until: float = float("inf")
     """The first call that had it again."""
     left: str = ""
@@ -212,7 +196,6 @@ class KeptItem:
     step: str
     """The last step that might have taken it."""
     code: str
-    """Of the reason."""
     reason: str
     rule: str
     place: str
@@ -327,20 +310,15 @@ class SimulatedSession:
         return sum(call.seconds for call in self.calls)
 
     @property
-    def regretted_items(self) -> int:
-        """How many items were needed after they had been removed."""
-        return len({(one.removal.part, one.removal.position) for one in self.regrets})
-
-    @property
     def regretted_tokens(self) -> int:
-        """Tokens of what of these items must be read again."""
+        """Tokens of what must be read again of the items that were needed after they had left."""
         return sum(regret.tokens for regret in self.regrets)
 
     @property
-    def regretted_item_tokens(self) -> int:
-        """Tokens of these items as a whole."""
-        whole = {(r.removal.part, r.removal.position): r.removal.tokens for r in self.regrets}
-        return sum(whole.values())
+    def regretted_items(self) -> Mapping[tuple[int, int], int]:
+        """The tokens of each of these items as a whole, by its part and its position."""
+        gone = (regret.removal for regret in self.regrets)
+        return {(one.part, one.position): one.tokens for one in gone}
 
 
 _CHARS = 80
@@ -410,10 +388,6 @@ def _shortened(line: str) -> str:
     while end and (unicodedata.combining(line[end]) or line[end] in _JOINERS):
         end -= 1
     return f"{line[:end].rstrip(_JOINERS + ' ')}…"
-
-
-_RESULT = "tool_result"
-_RECENT = frozenset({"recent", "batch_recent"})
 
 
 def why_untouched(plans: Sequence[Plan]) -> str:

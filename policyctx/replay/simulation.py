@@ -15,6 +15,7 @@ from time import perf_counter
 from policyctx.compaction.prompt import instructions
 from policyctx.definitions.items import Item, Message
 from policyctx.definitions.names import BUILT_IN_SUMMARIZERS, NONE, is_url
+from policyctx.errors import present
 from policyctx.messages.markers import MarkedBlock, block_at
 from policyctx.planning.anchors import Removable
 from policyctx.planning.compiled import OffloadPolicy
@@ -58,6 +59,14 @@ from policyctx.turns.request import Request
 from policyctx.turns.result import Result
 from policyctx.turns.sources import position_of
 
+# Makes a summary from the text alone.
+OFFLINE = "extractive"
+# A session of a replay needs no id that nobody else has; one as long as a real one is.
+SESSION_ID = "session_00000000_000000_replay"
+# Paths in placeholders count, so a replay has folders that are the same on every machine.
+_HOME = Path("/home/user")
+_WORKING_DIRECTORY = _HOME / "project"
+
 
 class EditsToCome:
     """Follows a session; a call costs what is new in it."""
@@ -81,10 +90,6 @@ class EditsToCome:
         return MarkedPlace(place, MarkedBlock(block_at(result.messages[place], item.path)))
 
 
-# Makes a summary from the text alone.
-OFFLINE = "extractive"
-
-
 def summary_call(
     number: int,
     result: Result,
@@ -106,10 +111,7 @@ def summary_call(
     replaced, compaction, facts = result.plan.compaction, result.compaction, result.plan.facts
     if replaced is None or compaction is None:
         return None
-    step = policy.compacting_step
-    if step is None:
-        return None
-    settings = policy.compaction(step).summary
+    settings = policy.compaction(present(policy.compacting_step)).summary
     if settings.by in (OFFLINE, NONE):
         return None
     output = facts.length(compaction.summary, "tokens")
@@ -187,13 +189,6 @@ def _alone(compaction: Compaction, *, named: bool) -> Compaction:
     return compaction.model_copy(update=changed)
 
 
-# A session of a replay needs no id that nobody else has; one as long as a real one is.
-SESSION_ID = "session_00000000_000000_replay"
-# Paths in placeholders count, so a replay has folders that are the same on every machine.
-_HOME = Path("/home/user")
-_WORKING_DIRECTORY = _HOME / "project"
-
-
 def replay_root(policy: OffloadPolicy) -> Root:
     """Return the root that a replay's placeholders name: of no user and of no machine.
 
@@ -231,21 +226,10 @@ def simulated(
     `on_failure` says.
     """
     terms = terms_of(recording.calls, policy.model, prices)
-    sized = _sized(policy, terms)
-    simulation = _Simulation(
-        offline(sized), excerpt, online=sized, layouts=layouts, common=common or Common(recording)
-    )
-    shares = simulation.shares(recording)
-    contexts = recording.contexts()
-    for call, context, share, its in zip(recording.calls, contexts, shares, terms, strict=True):
-        simulation.call(call, context, share, its)
-    simulation.end_part(() if recording.after_anew else recording.after)
-    return simulation.session(
-        recording,
-        path,
-        not_asked=online_summarizers(policy),
-        contradictions=contradictions(recording.calls, terms, policy.model),
-    )
+    common = common or Common(recording)
+    simulation = _Simulation(recording, _sized(policy, terms), excerpt, layouts, common)
+    simulation.walk(terms)
+    return simulation.session(path, contradictions(recording.calls, terms, policy.model))
 
 
 def _sized(policy: OffloadPolicy, terms: Sequence[CallTerms]) -> OffloadPolicy:
@@ -272,16 +256,15 @@ def with_window(policy: OffloadPolicy, window: int) -> OffloadPolicy:
 class _Simulation:
     def __init__(
         self,
-        policy: OffloadPolicy,
-        excerpt: int | None,
-        *,
+        recording: Recording,
         online: OffloadPolicy,
+        excerpt: int | None,
         layouts: tuple[LayoutName, ...],
         common: Common,
     ) -> None:
-        self._policy, self._online = policy, online
-        self._layouts, self._common = layouts, common
-        self._excerpt = excerpt
+        self._recording, self._online = recording, online
+        self._policy = policy = offline(online)
+        self._excerpt, self._layouts, self._common = excerpt, layouts, common
         self._items: list[SeenItem] = []
         self._clock = _Clock()
         self._store = UnwrittenStore(replay_root(policy), policy.store)
@@ -320,13 +303,6 @@ class _Simulation:
         self._outputs: list[int] = []
         """Tokens of each reply that calls a tool."""
 
-    def shares(self, recording: Recording) -> Sequence[Usage | None]:
-        """Return each call's share of what the calls were billed together, None where it has none.
-
-        What was measured is not counted again.
-        """
-        return call_shares(recording, self._blocks, self._facts())
-
     def _facts(self) -> Facts:
         model = self._policy.model
         return Facts(
@@ -336,14 +312,23 @@ class _Simulation:
             token_scale=model.token_scale,
         )
 
-    def call(
+    def walk(self, terms: Sequence[CallTerms]) -> None:
+        """Walk through the recording; each call has its terms."""
+        recording = self._recording
+        shares = call_shares(recording, self._blocks, self._facts())
+        calls, contexts = recording.calls, recording.contexts()
+        for call in zip(calls, contexts, shares, terms, strict=True):
+            self._call(*call)
+        self._end_part(() if recording.after_anew else recording.after)
+
+    def _call(
         self, call: ModelCall, context: Sequence[Message], share: Usage | None, terms: CallTerms
     ) -> None:
         """Walk one call further; `context` is the whole list as the caller would have kept it."""
         number = len(self._calls) + 1
         timeline = self._timeline
         if timeline is None or call.anew:
-            self.end_part()
+            self._end_part()
             timeline = self._timeline = Timeline(self._parts, number, self._store)
             self._parts += 1
         if call.at is not None:
@@ -418,15 +403,9 @@ class _Simulation:
         # That each of them was too long is counted by the step.
         return [replace(first, warnings=()), replace(again, warnings=again.warnings[1:])]
 
-    def session(
-        self,
-        recording: Recording,
-        path: str,
-        *,
-        not_asked: tuple[str, ...],
-        contradictions: Mapping[Contradiction, int],
-    ) -> SimulatedSession:
+    def session(self, path: str, contradictions: Mapping[Contradiction, int]) -> SimulatedSession:
         """Return what it all came to."""
+        recording = self._recording
         return SimulatedSession(
             name=recording.name,
             format=recording.format,
@@ -449,7 +428,7 @@ class _Simulation:
             layouts=self._layouts,
             files=self._store.files,
             bytes=self._store.bytes,
-            not_asked=not_asked,
+            not_asked=online_summarizers(self._online),
             compactions=sum(call.compacted for call in self._calls),
             begun_anew=sum(call.anew for call in self._calls),
             records=recording.records,
@@ -479,7 +458,7 @@ class _Simulation:
         for step, taken in Counter(removal.step for removal in removals).items():
             self._fired[step] += StepUse(1, taken)
 
-    def end_part(self, after: Sequence[Message] = ()) -> None:
+    def _end_part(self, after: Sequence[Message] = ()) -> None:
         """End the list that was kept so far; `after` came behind the last call."""
         if self._timeline is None:
             return

@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
+from typing import TypeAlias
 
 from policyctx.definitions.actions import Action
 from policyctx.definitions.items import Item, Message
@@ -24,6 +25,9 @@ from policyctx.replay.recording import RecordedItems
 from policyctx.replay.simulated import Absence, KeptItem, Removal, SeenItem, TypeTokens
 from policyctx.replay.unwritten_store import UnwrittenStore
 from policyctx.turns.compacting import Compacted
+
+Replies: TypeAlias = Sequence[tuple[int, int]]
+"""The positions of what a model wrote, each with the number of the call that it replied to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +62,8 @@ class SessionPart:
 
     def absence(self, position: int, call: int) -> Absence | None:
         """Return how the item was absent at a call, None where it was there."""
-        for absence in self.absences.get(position, ()):
-            if absence.since <= call < absence.until:
-                return absence
-        return None
+        number = self.absence_number(position, call)
+        return None if number is None else self.absences[position][number]
 
     def absence_number(self, position: int, call: int) -> int | None:
         """Return which absence of the item, from 0 on, a call is in; None where it was there."""

@@ -18,6 +18,11 @@ from typing import IO, NamedTuple, Protocol, Self, TypeAlias
 from policyctx.definitions.names import SCHEMES, is_url, url_problem
 from policyctx.errors import StoreError
 
+# The ending of the name of a temporary file, which begins with a dot.
+TEMPORARY = ".tmp"
+# What opening a link, a folder or a pipe in the place of a file says.
+NOT_A_STORE_FILE = frozenset({errno.ELOOP, errno.EISDIR, errno.EINVAL})
+
 
 @dataclass(frozen=True, slots=True)
 class StoreUrl:
@@ -66,12 +71,6 @@ def store_root(root: str | os.PathLike[str]) -> Root:
     return StoreUrl(text.rstrip("/"))
 
 
-# The ending of the name of a temporary file, which begins with a dot.
-TEMPORARY = ".tmp"
-# What opening a link, a folder or a pipe in the place of a file says.
-NOT_A_STORE_FILE = frozenset({errno.ELOOP, errno.EISDIR, errno.EINVAL})
-
-
 class AwayError(OSError):
     """The service of a store did not answer within the time limit; a later try may succeed."""
 
@@ -100,23 +99,18 @@ class AppendLog(Protocol):
     @property
     def status(self) -> FileStatus:
         """Its status when it was opened."""
-        ...
 
     def read(self, start: int = 0, size: int | None = None) -> bytes:
         """Return `size` bytes from `start` on, by default all; fewer where the file is shorter."""
-        ...
 
     def append(self, raw: bytes, *, flush: bool) -> None:
         """Write all bytes at the end, and with `flush` wait until the disk keeps them."""
-        ...
 
     def truncate(self, size: int) -> None:
         """Cut the file off after `size` bytes."""
-        ...
 
     def close(self) -> None:
         """Close the file."""
-        ...
 
 
 class WriteBatch(Protocol):
@@ -132,35 +126,27 @@ class WriteBatch(Protocol):
 
     def stage(self, path: str, content: bytes) -> str:
         """Write `content` to a temporary file beside `path`; return the temporary path."""
-        ...
 
     def expect(self, path: str) -> None:
         """Include an existing file in the next `flush`."""
-        ...
 
     def flush(self) -> None:
         """Wait until the disk keeps the contents of everything staged or expected."""
-        ...
 
     def is_taken(self, path: str) -> bool:
         """Whether `flush` found that the name of a staged file is taken."""
-        ...
 
     def publish(self, temporary: str, path: str) -> None:
         """Give a staged file its name. Raises `FileExistsError` when the name is taken."""
-        ...
 
     def replace(self, temporary: str, path: str) -> None:
         """Give a staged file its name, in the place of the file that has it."""
-        ...
 
     def link(self, path: str, new: str) -> None:
         """Give an existing file a second name. Raises `FileExistsError` when that is taken."""
-        ...
 
     def flush_folders(self) -> None:
         """Wait until the disk keeps the names."""
-        ...
 
 
 class Backend(Protocol):
@@ -173,7 +159,6 @@ class Backend(Protocol):
     @property
     def is_remote(self) -> bool:
         """Whether each operation is a request: nothing is locked then, and a batch takes names."""
-        ...
 
     @property
     def is_spilling(self) -> bool:
@@ -181,52 +166,40 @@ class Backend(Protocol):
 
         What has a name at the URL cannot be asked then.
         """
-        ...
 
     @property
     def root(self) -> Root:
         """The absolute path, or the URL, by which callers name the root."""
-        ...
 
     def roots(self) -> tuple[Root, ...]:
         """Return all absolute paths, or URLs, by which callers may name the root."""
-        ...
 
     def read(self, path: str) -> bytes:
         """Return the bytes of a file."""
-        ...
 
     def open(self, path: str) -> IO[bytes]:
         """Open a file to read it in pieces."""
-        ...
 
     def open_log(self, path: str, *, writing: bool) -> AppendLog:
         """Open an existing file to read it, and where `writing`, to append to it."""
-        ...
 
     def status(self, path: str) -> FileStatus:
         """Return the status of what is at a path."""
-        ...
 
     def names(self, folder: str) -> list[str]:
         """Return the names of all entries of a folder, sorted."""
-        ...
 
     def files(self, *, without: frozenset[str]) -> Iterator[str]:
         """Yield the path of every regular file, in order, but skip `without` in the root."""
-        ...
 
     def write(self, path: str, content: bytes, *, flush: bool) -> FileStatus:
         """Put a new file in the place of what is at `path`, in one step; return its status."""
-        ...
 
     def batch(self, name: str | None = None) -> WriteBatch:
         """Return a batch to write files with. Its temporary files are named after it."""
-        ...
 
     def remove(self, path: str) -> None:
         """Remove a file."""
-        ...
 
     def lock(self, path: str) -> AbstractContextManager[None]:
         """Return the lock on a file, which excludes other threads and processes.
@@ -234,18 +207,15 @@ class Backend(Protocol):
         The file is made when it is missing. Raises `StoreError` when another process keeps the lock
         for too long.
         """
-        ...
 
     def is_locked(self, path: str) -> bool:
         """Return whether a process holds the lock on a file; a missing file is not locked.
 
         A free lock is acquired for a moment to find out, so whoever acquires it has to wait.
         """
-        ...
 
     def time_in(self, folder: str) -> float:
         """Return the time, in seconds since 1970, that a file written now in a folder gets."""
-        ...
 
 
 def is_temporary(path: str) -> bool:

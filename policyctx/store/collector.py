@@ -21,6 +21,10 @@ from policyctx.store.state import State
 GONE = frozenset(action.past for action in Action if not action.keeps_place)
 # Compressing a content of fewer bytes frees no block of a disk.
 _LEAST_PACKED = 1024
+# How many files are compressed before the locks are taken to put them in their places.
+_AT_A_TIME = 256
+# In the place of a temporary file: an equal content was compressed just now.
+_LINKED = "linked"
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,12 +204,6 @@ def _left_over(backend: Backend, folder: str, named: Collection[str]) -> Iterato
         is_copy = plain != name and plain in names and path.removesuffix(PACKED) in named
         if is_copy or is_temporary(path):
             yield path
-
-
-# How many files are compressed before the locks are taken to put them in their places.
-_AT_A_TIME = 256
-# In the place of a temporary file: an equal content was compressed just now.
-_LINKED = "linked"
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,12 @@ _MOST_PATH_CHARS = 4_096
 _MOST_NAMES = 1_000
 _SHOWN_CHARS = 200
 _SURROGATES = dict.fromkeys(range(0xD800, 0xE000), "\N{REPLACEMENT CHARACTER}")
+# The usual parameters of BM25: how soon more matches count less, and how much the length counts.
+_SATURATION, _LENGTH = 1.2, 0.75
+_MOST_WORDS = 8
+_MOST_LINES = 50
+_LINES_OF_WORDS = 5
+_WORD = re.compile(r"\w{2,}")
 
 
 class ReadableStore(Protocol):
@@ -36,7 +42,6 @@ class ReadableStore(Protocol):
 
     def read(self, path: str) -> str:
         """Return the text saved at `path`; raises `StoreError`."""
-        ...
 
 
 class Answer(NamedTuple):
@@ -241,7 +246,6 @@ def _noted(text: str, note: str) -> str:
 
 
 def _sendable(text: str) -> str:
-    """Return a text that UTF-8 can carry."""
     return text if text.isascii() else text.translate(_SURROGATES)
 
 
@@ -258,14 +262,6 @@ def _number(value: object) -> int | None:
         return int(number) if number == int(number) else None
     except (ValueError, OverflowError):
         return None
-
-
-# The usual parameters of BM25: how soon more matches count less, and how much the length counts.
-_SATURATION, _LENGTH = 1.2, 0.75
-_MOST_WORDS = 8
-_MOST_LINES = 50
-_LINES_OF_WORDS = 5
-_WORD = re.compile(r"\w{2,}")
 
 
 @dataclass(slots=True)

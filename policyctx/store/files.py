@@ -4,8 +4,6 @@ A compressed file has `.zst` behind its name. An envelope is a JSON document aro
 context-filesystem, file format).
 """
 
-from __future__ import annotations
-
 import codecs
 import hashlib
 import io
@@ -32,6 +30,28 @@ from policyctx.store.content import (
 )
 from policyctx.store.hollow import Hollow, hollow
 from policyctx.store.index import IndexEntry
+
+# Bytes of a frame that are unpacked at a time where they become many: of a repetitive text 8 KB may
+# become more than 100 MB.
+_LEAST_READ = 64
+_SCHEMA_VERSION = "1.0"
+_TEXT_KEY = "content"
+_HALVES = re.compile("[\ud800-\udbff][\udc00-\udfff]")
+# The characters of a hollow block that the index has at most.
+MOST_CHARS = 4096
+_REST = ".blocks.json"
+_NUMBERED_REST = re.compile(r".\.blocks(?:-[0-9]+)?\.json$")
+PIECE_BYTES = 1 << 20
+_BEFORE_TEXT = f'"{_TEXT_KEY}": "'
+# The head of an envelope is short: ids and names.
+_LONGEST_HEAD = 1 << 16
+# The contents of a JSON string, up to its closing quote or an incomplete escape. Possessive, since
+# a position to return to would be kept for each of a piece's many escapes.
+_WHOLE = re.compile(r'(?:[^"\\]++|\\u[0-9a-fA-F]{4}|\\[^u])*+')
+# The first half of a character outside the first plane; the other half may come next.
+_FIRST_HALF = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}$")
+_ESCAPE_LENGTH = 6
+Format: TypeAlias = Literal["text", "envelope"]
 
 
 def packed(raw: bytes) -> bytes:
@@ -63,16 +83,16 @@ def unpacking(file: IO[bytes]) -> IO[bytes]:
     return io.BufferedReader(_Unpacking(file))
 
 
+# Bytes of a frame that are written at a time; by default it would be 128 KB.
+_WRITTEN = 16_384
+
+
 @contextmanager
 def packing(file: IO[bytes]) -> Iterator[IO[bytes]]:
     """Provide a writer that compresses into `file`; without an error, the frame is complete."""
-    with _zstandard().ZstdCompressor().stream_writer(file, closefd=False) as writer:
+    packed = _zstandard().ZstdCompressor()
+    with packed.stream_writer(file, write_size=_WRITTEN, closefd=False) as writer:
         yield writer
-
-
-# Bytes of a frame that are unpacked at a time where they become many: of a repetitive text 8 KB may
-# become more than 100 MB.
-_LEAST_READ = 64
 
 
 class _Unpacking(io.RawIOBase):
@@ -112,11 +132,6 @@ def _zstandard() -> ModuleType:
     import zstandard  # noqa: PLC0415 - 30 ms, and seldom needed
 
     return zstandard
-
-
-_SCHEMA_VERSION = "1.0"
-_TEXT_KEY = "content"
-_HALVES = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
 
 def enveloped(text: str, origin: Origin | None, saved_at: float) -> bytes:
@@ -168,18 +183,6 @@ def _envelope_origin(document: dict[str, JSON]) -> Origin | None:
         tool_use_id=item_id if is_call else None,
         tool_name=tool if isinstance(tool, str) else None,
     )
-
-
-PIECE_BYTES = 1 << 20
-_BEFORE_TEXT = f'"{_TEXT_KEY}": "'
-# The head of an envelope is short: ids and names.
-_LONGEST_HEAD = 1 << 16
-# The contents of a JSON string, up to its closing quote or an incomplete escape. Possessive, since
-# a position to return to would be kept for each of a piece's many escapes.
-_WHOLE = re.compile(r'(?:[^"\\]++|\\u[0-9a-fA-F]{4}|\\[^u])*+')
-# The first half of a character outside the first plane; the other half may come next.
-_FIRST_HALF = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}$")
-_ESCAPE_LENGTH = 6
 
 
 def pieces(backend: Backend, path: str, form: Format) -> Iterator[str]:
@@ -251,14 +254,8 @@ def _end_of_whole(text: str) -> int:
     return half.start() if half else end
 
 
-Format: TypeAlias = Literal["text", "envelope"]
-
-
 def stored_bytes(backend: Backend, path: str) -> bytes:
-    """Return the bytes of a content's file, uncompressed.
-
-    Raises `OSError`, and `ValueError` for a damaged compressed file.
-    """
+    """Return a content's bytes, uncompressed; raises `OSError`, or `ValueError` for damage."""
     with _opened(backend, path) as file:
         return file.read()
 
@@ -390,18 +387,13 @@ def prepare(content: Content, form: Format, *, packs: bool, has_index: bool = Tr
     )
 
 
-# The characters of a hollow block that the index has at most.
-MOST_CHARS = 4096
-
-
 def rests_of(contents: Sequence[Content], files: Sequence[File]) -> list[Content]:
     """Return what holds the images and the like that these texts, in these files, are without."""
     found = []
     for content, file in zip(contents, files, strict=True):
         if content.origin is not None and (block := content.origin.block) is not None:
             path, text = file.relative_path, content.text
-            bare = hollow(block, text)
-            found.append(_rest_of(Content(path, text, path), bare, has_index=False))
+            found.append(_rest_of(Content(path, text, path), hollow(block, text), has_index=False))
     return [*filter(None, found)]
 
 
@@ -418,10 +410,6 @@ def _rest_of(content: Content, bare: Hollow, *, has_index: bool) -> Content | No
     names = (f"{path}{_REST}" for path in (content.relative_path, content.wanted_path))
     path, wanted = names if content.wanted_path else (next(names), "")
     return Content(path, text, wanted, is_rest=True)
-
-
-_REST = ".blocks.json"
-_NUMBERED_REST = re.compile(r".\.blocks(?:-[0-9]+)?\.json$")
 
 
 def is_rest(path: str, text: str) -> bool:

@@ -3,8 +3,6 @@
 The index is what the lines of a journal add up to. It reads and writes no files.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -18,6 +16,13 @@ from policyctx.store.in_flight import InFlight
 
 K = TypeVar("K", bound="Hashable")
 V = TypeVar("V")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_TEXTS = ("item_id", "item_type", "tool_use_id", "tool_name", "role")
+_NUMBERS = ("message", "turn", "tokens")
+
+# A content that was saved fewer seconds ago may have a placeholder that is not recorded yet.
+GRACE_S = 3600.0
+_NUMBER = re.compile(r"-([0-9]{1,9})$")
 
 
 class Grouped(Generic[K, V]):
@@ -55,14 +60,6 @@ class Grouped(Generic[K, V]):
                 del self._all[key]
         else:
             del self._newest[key]
-
-
-_SHA256 = re.compile(r"[0-9a-f]{64}")
-_TEXTS = ("item_id", "item_type", "tool_use_id", "tool_name", "role")
-_NUMBERS = ("message", "turn", "tokens")
-
-# A content that was saved fewer seconds ago may have a placeholder that is not recorded yet.
-GRACE_S = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +114,8 @@ class IndexEntry:
             "saved_at": self.saved_at,
         }
         if self.origin is not None:
-            values |= _known_values(self.origin)
+            known = ((name, getattr(self.origin, name)) for name in (*_TEXTS, *_NUMBERS))
+            values |= {name: value for name, value in known if value is not None}
         if self.hollow is not None:
             values |= self.hollow.as_json()
         for name in ("wanted", "rest", "is_rest", "same_as", "replaces", "adopted"):
@@ -176,19 +174,11 @@ def _is_entry(value: dict[str, object]) -> bool:
     )
 
 
-def _known_values(origin: Origin) -> dict[str, JSON]:
-    values = ((name, getattr(origin, name)) for name in (*_TEXTS, *_NUMBERS))
-    return {name: value for name, value in values if value is not None}
-
-
 def _entry_origin(value: dict[str, str]) -> Origin | None:
     if "item_id" not in value:
         return None
     known = {name: value[name] for name in (*_TEXTS, *_NUMBERS) if name in value}
     return Origin(**{"item_type": "unknown", **known})  # type: ignore[arg-type]
-
-
-_NUMBER = re.compile(r"-([0-9]{1,9})$")
 
 
 class Index:
@@ -238,8 +228,7 @@ class Index:
         newest = next(saved, None)
         if newest is None:
             return found[-1] if found else None
-        answers = (entry for entry in (newest, *saved) if not _is_call(entry))
-        return next(answers, newest)
+        return next((entry for entry in (newest, *saved) if not _is_call(entry)), newest)
 
     def named_by(self, item_id: str) -> IndexEntry | None:
         """Return the entry of the file that the newest record of an item names.
@@ -327,7 +316,7 @@ class Index:
         for batch in self.in_flight.as_json():
             yield {"in_flight": batch}
 
-    def with_missing(self, other: Index) -> Index:
+    def with_missing(self, other: "Index") -> "Index":
         """Return this index with everything that only the other one has."""
         merged = Index()
         for line in self.lines():

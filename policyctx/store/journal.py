@@ -9,8 +9,6 @@ lines. The number shows that a line is missing or stands twice, the checksum tha
 Sessions may share one root. `StateFolder` says where each keeps its state.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import zlib
@@ -42,6 +40,7 @@ _UNCHECKED_KINDS = KINDS - {"in_flight"}
 # Only what JSON demands is escaped: two escaped lone surrogates would come back as one character. A
 # line feed is always escaped, so a line is one value.
 encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+INDEX = "index.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,8 +199,7 @@ def append_lines(
 
 def write_journal(backend: Backend, folder: str, head: bytes, lines: Sequence[bytes]) -> Position:
     """Put a new journal, its head and all numbered `lines`, in the place of the one in a folder."""
-    content = head + b"".join(lines)
-    found = backend.write(f"{folder}/{JOURNAL}", content, flush=True)
+    found = backend.write(f"{folder}/{JOURNAL}", head + b"".join(lines), flush=True)
     return Position(head, found.identity, found.size, len(lines))
 
 
@@ -342,9 +340,6 @@ def events(lines: Iterable[object]) -> Iterator[Event]:
                 yield Event(kind, path, time, item_id, known, str(value.get("why", "")))
 
 
-INDEX = "index.json"
-
-
 @dataclass(frozen=True, slots=True)
 class StateFolder:
     """The folder below the root in which one session keeps its state."""
@@ -354,7 +349,7 @@ class StateFolder:
     """The format of the session's contents."""
 
     @classmethod
-    def of_session(cls, session: str | None, form: Format) -> StateFolder:
+    def of_session(cls, session: str | None, form: Format) -> "StateFolder":
         """Return the folder of a session; None for the store that owns the root."""
         below = "" if session is None else f"/{safe_part(session)}"
         return cls(STATE_FOLDER + below, form)

@@ -4,7 +4,7 @@ import os
 import re
 import secrets
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -14,15 +14,18 @@ from typing import Any, Literal
 
 from policyctx.definitions.names import ROOT_FIELDS, SESSION_FIELDS, is_url
 from policyctx.errors import InputError, StoreError
+from policyctx.messages.json_text import JSON
 from policyctx.paths import safe_part
 from policyctx.policy.models.steps import Store
 from policyctx.policy.values import TemplateError, parsed_template
 from policyctx.store import journal
-from policyctx.store.backend import Backend, absolute_root, failing_as, store_root
+from policyctx.store.backend import Backend, Root, absolute_root, failing_as, store_root
 from policyctx.store.content import STATE_FOLDER, URL_FILE
 from policyctx.store.files import Format
 from policyctx.store.filesystem import TIMEOUT_S, ContextFileSystem, reading_at
+from policyctx.store.index import IndexEntry
 from policyctx.store.local.backend import LocalBackend
+from policyctx.store.snapshot import whole_index
 
 SESSION_FIELD = "{session_id}"
 _RANDOM = "abcdefghijklmnopqrstuvwxyz0123456789"
@@ -105,13 +108,63 @@ def path_of(what: str, given: object, session_id: str) -> Path:
     return absolute_root(_rendered(what, path, session_id)[0] if names_session(path) else path)
 
 
+class Stores(Mapping[str, ContextFileSystem]):
+    """The stores of a folder by their session's id, each opened when it is asked for."""
+
+    def __init__(
+        self,
+        root: Root,
+        folders: Mapping[str, str],
+        compress: Literal["none", "zstd"],
+        clock: Callable[[], float],
+    ) -> None:
+        self.root = root
+        self.opened: dict[str, ContextFileSystem] = {}
+        self._folders, self._compress, self._clock = folders, compress, clock
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._folders)
+
+    def __len__(self) -> int:
+        return len(self._folders)
+
+    def __getitem__(self, session: str) -> ContextFileSystem:
+        """Return the store of a session. Raises `StoreError` where its state cannot be read."""
+        if session not in self.opened:
+            folder = self._folders[session]
+            with failing_as("read", self.root), reading_at(self.root) as backend:
+                form, mode = _newest_format(backend, folder), _mode_of(backend, folder)
+            self.opened[session] = ContextFileSystem(
+                self.root,
+                session=session or None,
+                format=form,
+                compress=self._compress,
+                mode=mode,
+                clock=self._clock,
+            )
+        return self.opened[session]
+
+    def contents(self) -> Iterator[tuple[str, Sequence[IndexEntry], Sequence[Mapping[str, JSON]]]]:
+        """Yield each session with its entries and records, oldest first.
+
+        A store is only opened where its snapshot does not hold all of its journal.
+        """
+        with failing_as("read", self.root), reading_at(self.root) as backend:
+            for session, folder in self._folders.items():
+                index = None if backend.is_remote else whole_index(backend, folder)
+                if index is not None:
+                    yield session, [one for one in index if not one.is_rest], index.records
+                else:
+                    yield session, self[session].list(), self[session].records()
+
+
 def stores_in(
     root: str | os.PathLike[str],
     *,
     session: str | None = None,
     compress: Literal["none", "zstd"] = "zstd",
     clock: Callable[[], float] = time.time,
-) -> dict[str, ContextFileSystem]:
+) -> Stores:
     """Return every store of a folder by its session's id, "" for that of the folder itself.
 
     With `session`, only that store. Raises `StoreError` when there is none, and names the folders
@@ -120,22 +173,10 @@ def stores_in(
     place = store_root(root)
     with failing_as("read", place, str(place)), reading_at(place) as backend:
         folders = {journal.session_of(folder): folder for folder in journal.state_folders(backend)}
-        stores = {
-            name: ContextFileSystem(
-                place,
-                session=name or None,
-                format=_newest_format(backend, folder),
-                compress=compress,
-                mode=_mode_of(backend, folder),
-                clock=clock,
-            )
-            for name, folder in folders.items()
-            if session in {None, name}
-        }
-        if not stores:
-            known = sorted(folders)
-            raise StoreError(_nothing_found(backend, session, known), path=str(place))
-    return stores
+        chosen = {name: at for name, at in folders.items() if session in {None, name}}
+        if not chosen:
+            raise StoreError(_nothing_found(backend, session, sorted(folders)), path=str(place))
+    return Stores(place, chosen, compress, clock)
 
 
 def newest_record(root: Path, session: str, kind: str) -> dict[str, Any] | None:

@@ -37,6 +37,10 @@ from policyctx.store.snapshot import is_snapshot
 
 # Objects that are read at the same time.
 _READING_THREADS = 16
+# How many characters of a long line are shown before and after a match.
+_AROUND = 120
+# Written beside the contents where the root is in a repository.
+_NO_CONTENT = ".gitignore"
 
 
 class ContentReader:
@@ -187,7 +191,6 @@ class ContentReader:
 
 
 def _at(index: Index, path: str) -> IndexEntry | None:
-    """Return the entry of a path, or of the path of its compressed file."""
     return index.at(path) or index.at(path.removesuffix(PACKED))
 
 
@@ -195,10 +198,6 @@ def lines_of(text: str, first: int, last: int | None = None) -> str:
     """Return the lines from `first` to `last`, counted from 1; None means to the end."""
     every = re.findall(r"[^\n]*\n|[^\n]+", text)
     return "".join(every[max(first, 1) - 1 : None if last is None else max(last, 0)])
-
-
-# How many characters of a long line are shown before and after a match.
-_AROUND = 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,10 +350,6 @@ def harm_of(backend: Backend, entry: IndexEntry) -> Harm | None:
     if found in {entry.sha256, entry.replaces}:
         return None
     return Harm(entry, "altered", f"its sha256 is {found}, not {entry.sha256}")
-
-
-# Written beside the contents where the root is in a repository.
-_NO_CONTENT = ".gitignore"
 
 
 def adopted_entries(

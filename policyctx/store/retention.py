@@ -19,11 +19,11 @@ from policyctx.store import collector
 from policyctx.store.backend import Progress, StoreUrl, store_root
 from policyctx.store.content import STATE_FOLDER
 from policyctx.store.filesystem import TIMEOUT_S, ContextFileSystem, silently
-from policyctx.store.opening import stores_in
+from policyctx.store.opening import Stores, stores_in
 from policyctx.store.remote.backend import RemoteBackend
 
 # Opens the store of each session in a root.
-_Opened: TypeAlias = Callable[[str], dict[str, ContextFileSystem]]
+_Opened: TypeAlias = Callable[[str], Stores]
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,11 @@ from policyctx.store.state import State
 _RACES = 100
 # Hex digits of a hash in a name. More than nine digits are never read as a number.
 _MARK_LENGTH = 12
+# What is at a path: nothing, this very content (compressed or not), or something else.
+Occupant: TypeAlias = Literal["nothing", "itself", "itself packed", "another"]
+
+# Every file system accepts a path of this many characters, which are ASCII.
+_SHORT = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,13 +332,6 @@ def _is_new(entry: IndexEntry, index: Index) -> bool:
     if known is None or known.sha256 != entry.sha256:
         return True
     return abs(entry.saved_at - known.saved_at) > GRACE_S / 2
-
-
-# What is at a path: nothing, this very content (compressed or not), or something else.
-Occupant: TypeAlias = Literal["nothing", "itself", "itself packed", "another"]
-
-# Every file system accepts a path of this many characters, which are ASCII.
-_SHORT = 200
 
 
 class PathAllocator:

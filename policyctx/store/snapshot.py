@@ -52,6 +52,10 @@ _BEHIND = 20
 _OUTGROWN = 4
 _LEAST_FOLD_BYTES = 16 * 1024
 _SAVED = b"\n" + line_start("saved")
+_RECORD = line_start("record")
+_NO_RECORD = tuple(line_start(kind) for kind in sorted(KINDS - {"record"}))
+_NUMBER = b',"n":'
+_LINE_END_BYTES = len(b',"crc32":"00000000"}')
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +84,19 @@ def read_snapshot(backend: Backend, path: str) -> IndexSnapshot | None:
     if fold.bytes < 1 or not all(index.apply(line) for line in lines):
         return None
     return IndexSnapshot(index, fold, len(raw))
+
+
+def whole_index(backend: Backend, folder: str) -> Index | None:
+    """Return what the snapshot of the session in a folder holds, if that is its whole journal."""
+    try:
+        found = read_snapshot(backend, f"{folder}/{INDEX}")
+        with closing(open_journal(backend, folder, writing=False)) as log:
+            content = log.read()
+    except OSError:  # the session's store says why
+        return None
+    if found is None or found.fold.bytes != len(content):
+        return None
+    return found.index if found.fold.checksum == zlib.crc32(content) else None
 
 
 def is_snapshot(backend: Backend, path: str) -> bool:
@@ -371,8 +388,7 @@ def _anew(index: Index, position: Position, journal: Callable[[int], bytes]) -> 
     records = _values(content, "record", len(index.records))
     if records is None:
         records = [encoded(encode(record)) for record in index.records]
-    journal_id = head_ids(position.head)[0]
-    fold = Fold(journal_id, position.bytes, position.number, zlib.crc32(content))
+    fold = Fold(head_ids(position.head)[0], position.bytes, position.number, zlib.crc32(content))
     return _Parts(fold, _SEPARATOR.join(items), _SEPARATOR.join(records))
 
 
@@ -404,12 +420,6 @@ def _values(journal: bytes, kind: str, number: int) -> list[bytes] | None:
     """Return the values of one kind in a journal; None when some are out of date or damaged."""
     found = values_of_kind(journal, kind)
     return found if found is not None and len(found) == number else None
-
-
-_RECORD = line_start("record")
-_NO_RECORD = tuple(line_start(kind) for kind in sorted(KINDS - {"record"}))
-_NUMBER = b',"n":'
-_LINE_END_BYTES = len(b',"crc32":"00000000"}')
 
 
 def recalled_records(backend: Backend, folder: str, snapshot: str) -> list[dict[str, Any]] | None:

@@ -233,8 +233,7 @@ class State:
         dead = [batch for batch in self.index.in_flight.batches if batch not in living]
         if dead:
             left = self.left_by_dead(backend)
-            settled = dict.fromkeys(dead, ())
-            self.append(backend, entries=left, in_flight=settled, flush=bool(left))
+            self.append(backend, entries=left, in_flight=dict.fromkeys(dead, ()), flush=bool(left))
         if not backend.is_remote:
             remove_dead_locks(backend, self.folder)
 
@@ -444,8 +443,7 @@ class State:
         except OSError as error:
             if error.errno not in NOT_A_STORE_FILE:
                 raise
-            damage = f"the journal is no file of this store: {error.strerror}"
-            self._repair(backend, copy, damage)
+            self._repair(backend, copy, f"the journal is no file of this store: {error.strerror}")
             return 0
         if read.is_new:
             self._replace(backend, read, copy)

@@ -22,6 +22,9 @@ from policyctx.store.read import ContentReader
 
 CONTENTS = "contents/"
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+# Contents that are in memory together while a session is copied.
+_AT_A_TIME = 32
+_CONTENT = re.compile(rf"{CONTENTS}([0-9a-f]{{64}})")
 
 
 def export_session(
@@ -34,17 +37,12 @@ def export_session(
     contents = {entry.sha256: entry for entry in index}
     with _replacing(target, mode) as file, packing(file) as packed:  # noqa: SIM117 - in this order
         with tarfile.open(fileobj=packed, mode="w|", format=tarfile.PAX_FORMAT) as archive:
-            raw = [new_head(), *numbered(index.lines())]
-            _add_member(archive, JOURNAL, b"".join(raw))
+            _add_member(archive, JOURNAL, b"".join([new_head(), *numbered(index.lines())]))
             for done, (sha256, entry) in enumerate(contents.items()):
                 progress(done, len(contents))
                 _add_member(archive, CONTENTS + sha256, encoded(reader.of(entry)))
     progress(len(contents), len(contents))
     return index.contents
-
-
-# Contents that are in memory together while a session is copied.
-_AT_A_TIME = 32
 
 
 def copy_session(index: Index, reader: ContentReader, target: Backend, progress: Progress) -> Index:
@@ -96,8 +94,7 @@ def _copy(entries: Sequence[IndexEntry], reader: ContentReader, target: Backend)
 
 
 def _stage(batch: WriteBatch, entry: IndexEntry, text: str) -> str:
-    content = Content(entry.path, text, origin=entry.origin)
-    one = prepare(content, entry.format, packs=False)
+    one = prepare(Content(entry.path, text, origin=entry.origin), entry.format, packs=False)
     return batch.stage(entry.path, one.document(entry.saved_at))
 
 
@@ -123,9 +120,6 @@ def _replacing(target: Path, mode: int) -> Iterator[IO[bytes]]:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-
-
-_CONTENT = re.compile(rf"{CONTENTS}([0-9a-f]{{64}})")
 
 
 def import_session(backend: Backend, source: Path, progress: Progress) -> Index:

@@ -3,8 +3,6 @@
 Each scenario, or row of an outline, is one test. The list is for people, and for programs.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import textwrap
@@ -33,6 +31,8 @@ from policyctx.testing.step_definitions import (
     visible_definitions,
 )
 from policyctx.testing.steps import MODULES
+
+_PLACE = re.compile(r"\{(\w+)([:=])([^}]+)\}")
 
 
 class FeatureCollection:
@@ -109,9 +109,6 @@ def _functions(path: Path, feature: Feature | None) -> dict[str, Callable[..., o
         # `::` parts a node id.
         functions[visible(name.replace("::", ":"))] = decorate(body)
     return functions
-
-
-_PLACE = re.compile(r"\{(\w+)([:=])([^}]+)\}")
 
 
 @dataclass(frozen=True, slots=True)

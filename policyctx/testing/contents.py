@@ -29,6 +29,9 @@ _WORDS = re.findall(
 _CYCLE = "".join(f" {word}" for word in _WORDS)
 _WORD_CHARS = 4
 _LINE_CHARS = 72
+_SIGNATURE = "EqoBCkgIARABGAIi"
+Message = dict[str, Any]
+Shape = Literal["Anthropic", "OpenAI", "OpenAI Responses"]
 
 
 def filler(size: Size, serial: int) -> str:
@@ -193,10 +196,6 @@ def _checked(found: Pieces, phrase: str) -> Pieces:
     return found if found.size is None or found.text is None else replace(found, size=None)
 
 
-Message = dict[str, Any]
-Shape = Literal["Anthropic", "OpenAI", "OpenAI Responses"]
-
-
 @dataclass(frozen=True, slots=True)
 class ToolResult:
     """A result and, where its tool is known, the call that it answers."""
@@ -254,10 +253,7 @@ class MessageBuilder:
         return pieces.content(self.serial(), self.text_type, as_json=self.measures_json)
 
     def calls(self, results: Sequence[ToolResult]) -> list[Message]:
-        """Return what calls what gave these results: one message, or an item for each call.
-
-        Empty for results without a tool.
-        """
+        """Return the calls of these results, one message or an item each; empty without tools."""
         known = [(result.id, result.tool) for result in results if result.tool is not None]
         if self.has_items:
             return [self.call([one]) for one in known]
@@ -305,6 +301,3 @@ class MessageBuilder:
             return building.thinking(text, _SIGNATURE)
         summary = [{"type": "summary_text", "text": text}]
         return {"type": "reasoning", "summary": summary, "encrypted_content": _SIGNATURE}
-
-
-_SIGNATURE = "EqoBCkgIARABGAIi"

@@ -1,7 +1,5 @@
 """`PolicyCoverage`: which scenarios covered each side of each rule, as a report of pytest."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -24,6 +22,8 @@ from policyctx.testing.selecting import TurnEvent
 
 # The policies of one test run by the files that they are read from.
 Coverage: TypeAlias = dict[str, "PolicyCoverage"]
+_COLUMNS = ("policy", "rules", "sides", "covered")
+_OUTPUT = "policyctx_coverage"
 
 
 @dataclass(slots=True)
@@ -52,7 +52,7 @@ class PolicyCoverage:
         for side in sides:
             self.seen.setdefault(side, {})[scenario] = None
 
-    def merge(self, other: PolicyCoverage) -> None:
+    def merge(self, other: "PolicyCoverage") -> None:
         """Take up what another process has seen of the policy."""
         self.add_rules(other.rules.values())
         self.scenarios.update(other.scenarios)
@@ -84,9 +84,6 @@ class PolicyCoverage:
             for side in rule.sides:
                 if not self.of_side(rule.path, side):
                     yield rule, side
-
-
-_COLUMNS = ("policy", "rules", "sides", "covered")
 
 
 def table_lines(policies: Sequence[PolicyCoverage]) -> Iterator[str]:
@@ -154,9 +151,6 @@ def _place(rule: observing.CoverageRule, base: Path) -> str:
 def _short(value: str) -> str:
     first, _, rest = value.partition("\n")
     return f"{first} …" if rest else first
-
-
-_OUTPUT = "policyctx_coverage"
 
 
 class RuleCoverage:

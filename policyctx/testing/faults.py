@@ -25,6 +25,10 @@ from policyctx.errors import SummaryError, UnrestorableFileError
 
 _READABLE = 0o444
 _LONGEST_WAIT = 10
+FULL = errno.ENOSPC
+FORBIDDEN = errno.EACCES
+_READING = ("r", "rb", "rt")
+_WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 
 
 @dataclass(slots=True)
@@ -97,12 +101,6 @@ class DiskWriter:
         Path(path).write_text(text, encoding="utf-8", newline="")
 
 
-FULL = errno.ENOSPC
-FORBIDDEN = errno.EACCES
-_READING = ("r", "rb", "rt")
-_WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
-
-
 @contextmanager
 def refusing_writes(folder: Path, error_number: int) -> Iterator[None]:
     """Have the operating system refuse to make or open for writing anything at or below `folder`.
@@ -138,10 +136,7 @@ def refusing_writes(folder: Path, error_number: int) -> Iterator[None]:
 
 @contextmanager
 def passing_time(let_pass: Callable[[float], None]) -> Iterator[None]:
-    """Have no pause take its time, awaited or not: `let_pass` is given its seconds instead.
-
-    For one thread at a time.
-    """
+    """Let no pause take time: `let_pass` gets its seconds, awaited or not. One thread at a time."""
     sleep_async = asyncio.sleep
 
     async def pass_async(seconds: float, result: HostObject = None) -> HostObject:

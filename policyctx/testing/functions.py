@@ -25,6 +25,7 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "offload_tool_results": recipes.offload_tool_results,
     "offload_tool_results_async": recipes.offload_tool_results_async,
 }
+_NAMES = ", ".join(FUNCTIONS)
 
 
 class AsyncDiskWriter:
@@ -117,9 +118,6 @@ def call(name: str, options: Mapping[str, str], world: World) -> None:
                 earlier = world.messages[: len(world.messages) - len(given)]
                 world.messages = [*earlier, *turn.messages]
     world.turns.append(turn)
-
-
-_NAMES = ", ".join(FUNCTIONS)
 
 
 def _takes_one(name: str) -> bool:

@@ -4,8 +4,6 @@
 begins with no keyword is part of a description, so a misspelt keyword is found and reported here.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -39,6 +37,18 @@ from policyctx.testing.step_definitions import Definitions
 _SECTION = re.compile(r"\s*([^:]{2,24}):")
 # Of two characters one is half of the word: that they differ by one alone says nothing.
 _TELLING = 2
+_STEPS: Final = ("given", "when", "then", "and", "but")
+_SECTIONS: Final = ("feature", "background", "rule", "scenario", "scenarioOutline", "examples")
+_GHERKIN = re.compile(r"expected: .*, got '(.*)'")
+# Words of English prose that are only one letter away from a keyword.
+_PROSE = frozenset(
+    {"a", "add", "an", "any", "as", "bit", "buy", "by", "end", "even", "give", "gives", "hand"}
+    | {"in", "land", "out", "put", "than", "that", "the", "them", "they", "thin", "what", "who"}
+)
+# A keyword of a language without spaces has so many characters at the most.
+_MOST_CHARS = 4
+# A requirements document's own ids: features, use cases, business rules.
+PATTERNS = (r"F-\d+", r"UC-\d+", r"BR-[\w.-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +79,6 @@ class Keywords:
         return section[1] if section else self.step_like(line.partition(" ")[0])
 
 
-_STEPS: Final = ("given", "when", "then", "and", "but")
-_SECTIONS: Final = ("feature", "background", "rule", "scenario", "scenarioOutline", "examples")
-
-
 @lru_cache
 def keywords_of(language: str) -> Keywords:
     """Return the keywords of a language, such as `en` or `zh-CN`; English for an unknown one."""
@@ -83,9 +89,6 @@ def keywords_of(language: str) -> Keywords:
         sections=tuple(dict.fromkeys(word for name in _SECTIONS for word in spec[name])),
         spaced=any(keyword.endswith(" ") for keyword in steps),
     )
-
-
-_GHERKIN = re.compile(r"expected: .*, got '(.*)'")
 
 
 class BrokenFeatureError(Exception):
@@ -212,15 +215,6 @@ def _language(text: str) -> str:
     return match[1] if match else "en"
 
 
-# Words of English prose that are only one letter away from a keyword.
-_PROSE = frozenset(
-    {"a", "add", "an", "any", "as", "bit", "buy", "by", "end", "even", "give", "gives", "hand"}
-    | {"in", "land", "out", "put", "than", "that", "the", "them", "they", "thin", "what", "who"}
-)
-# A keyword of a language without spaces has so many characters at the most.
-_MOST_CHARS = 4
-
-
 def misspelt_keywords(source: FeatureSource, definitions: Definitions) -> Iterator[Diagnostic]:
     """Yield a problem for each line of a description that was probably meant to be more."""
     keywords = keywords_of(source.tree.language)
@@ -271,10 +265,6 @@ def _splits(text: str, keywords: Keywords) -> Iterator[tuple[str, str]]:
         return
     for count in range(1, min(_MOST_CHARS, len(text)) + 1):
         yield text[:count], text[count:].strip()
-
-
-# A requirements document's own ids: features, use cases, business rules.
-PATTERNS = (r"F-\d+", r"UC-\d+", r"BR-[\w.-]+")
 
 
 class KnownTags:

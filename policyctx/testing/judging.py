@@ -1,7 +1,5 @@
 """Whether scenarios notice the mutants of a policy, and the list of accepted mutants."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -27,6 +25,13 @@ from policyctx.policy.nodes import read_yaml
 from policyctx.policy.sources import read_source
 from policyctx.testing.mutants import Mutant
 from policyctx.testing.policies import ChangedPolicy, changed_policy
+
+_PLUGINS = ("-p", "pytest-bdd", "-p", "policyctx")
+_PYTEST = (sys.executable, "-m", "pytest", *_PLUGINS, "--policyctx-only")
+# pytest's exit code where it collected no test.
+_NOTHING_RAN = 5
+Answer: TypeAlias = tuple[int, str | None]
+"""The number of a mutant, and the first scenario that noticed it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +108,6 @@ def accepted(file: Path) -> dict[str, str]:
     return {entry.mutant: entry.reason for entry in entries}
 
 
-_PLUGINS = ("-p", "pytest-bdd", "-p", "policyctx")
-_PYTEST = (sys.executable, "-m", "pytest", *_PLUGINS, "--policyctx-only")
-# pytest's exit code where it collected no test.
-_NOTHING_RAN = 5
-
-
 @dataclass(frozen=True, slots=True)
 class MutantVerdict:
     """A mutant, how many scenarios may notice it, and the first one that did."""
@@ -126,7 +125,7 @@ class Covered:
     by_rule: Mapping[RulePath, tuple[str, ...]]
 
     @classmethod
-    def of_report(cls, report: Mapping[str, Any]) -> Covered:
+    def of_report(cls, report: Mapping[str, Any]) -> "Covered":
         """Read the JSON of rule coverage, which is of one policy."""
         [policy] = report["policies"]
         rules = {
@@ -201,10 +200,6 @@ def judged(
         yield MutantVerdict(mutants[number], counts[number], noticed_by)
 
 
-Answer: TypeAlias = tuple[int, str | None]
-"""The number of a mutant, and the first scenario that noticed it."""
-
-
 def _answers(shares: Sequence[Sequence[Task]], paths: Sequence[str]) -> Iterator[Answer]:
     """Run each share in a process of its own; yield the answers as they come."""
     answers: SimpleQueue[Answer | Future[None]] = SimpleQueue()
@@ -224,10 +219,7 @@ def _answers(shares: Sequence[Sequence[Task]], paths: Sequence[str]) -> Iterator
 
 
 def _ask(tasks: Path, paths: Sequence[str], put: Callable[[Answer], None]) -> None:
-    """Have a process run these tasks, and put its answers.
-
-    Raises `MutationError` when it ends before its time.
-    """
+    """Have a process run tasks, and put its answers; raises `MutationError` if it ends early."""
     command = [*_PYTEST, f"--policyctx-mutants={tasks}", "-qq", *_alone(), *paths]
     with (
         tempfile.TemporaryFile("w+", encoding="utf-8") as errors,

@@ -1,7 +1,5 @@
 """The mutants of a policy: each change of one value to its neighbour that still loads."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -18,6 +16,26 @@ from policyctx.policy.models.gates import COMPARISONS
 from policyctx.policy.nodes import Node, Path, part_type
 
 Scalar: TypeAlias = str | int | float | bool | None
+_POINT = Fraction(1, 100)
+_FIELD = re.compile(r"\{\{|\}\}|\{[^{}]*\}")
+_UNITS = (
+    (values.SHARE_PATTERN, lambda text: values.share(text).percent, "%"),
+    (values.DURATION_PATTERN, lambda text: values.duration(text).seconds, "s"),
+    (values.BYTES_PATTERN, lambda text: values.byte_size(text).bytes, "B"),
+)
+# What names something, or what is counted with: not a value that decides.
+_NAMES = frozenset(
+    {"apiVersion", "name", "description", "type", "tokenizer", "before", "extends", "remove"}
+)
+# What scenarios replace by their own.
+_REPLACED = frozenset({("store", "root"), ("store", "session_id"), ("store", "sync")})
+# For each comparison the one that differs from it only at the limit itself.
+_NEIGHBOURS = {
+    key: other
+    for key, one in COMPARISONS.items()
+    for other, two in COMPARISONS.items()
+    if one.is_lower == two.is_lower and one.is_open != two.is_open
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,15 +66,6 @@ class Change:
     def _renamed(self, above: Node) -> Node:
         names = {self.path[-1]: str(self.value)}
         return replace(above, value={names.get(k, k): child for k, child in above.value.items()})
-
-
-_POINT = Fraction(1, 100)
-_FIELD = re.compile(r"\{\{|\}\}|\{[^{}]*\}")
-_UNITS = (
-    (values.SHARE_PATTERN, lambda text: values.share(text).percent, "%"),
-    (values.DURATION_PATTERN, lambda text: values.duration(text).seconds, "s"),
-    (values.BYTES_PATTERN, lambda text: values.byte_size(text).bytes, "B"),
-)
 
 
 def neighbours(value: Scalar, annotation: Any) -> Iterator[Scalar]:  # noqa: ANN401 - a type
@@ -106,21 +115,6 @@ def alternatives(annotation: Any) -> list[Any]:  # noqa: ANN401 - a type
     if get_origin(annotation) in {Union, type(int | str)}:
         return [one for part in get_args(annotation) for one in alternatives(part)]
     return [annotation]
-
-
-# What names something, or what is counted with: not a value that decides.
-_NAMES = frozenset(
-    {"apiVersion", "name", "description", "type", "tokenizer", "before", "extends", "remove"}
-)
-# What scenarios replace by their own.
-_REPLACED = frozenset({("store", "root"), ("store", "session_id"), ("store", "sync")})
-# For each comparison the one that differs from it only at the limit itself.
-_NEIGHBOURS = {
-    key: other
-    for key, one in COMPARISONS.items()
-    for other, two in COMPARISONS.items()
-    if one.is_lower == two.is_lower and one.is_open != two.is_open
-}
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,6 +74,27 @@ _STORE: Mapping[str, Sides] = {
     "on_conflict": ("taken",),
     "on_failure": ("failed",),
 }
+# The sides of the keys of a selection that do something if they are true, or not.
+_IF_TRUE: dict[str, Sides] = {
+    "placeholders": ("replaced",),
+    "superseded": ("superseded", "others"),
+    "ephemeral": ("ephemeral", "others"),
+}
+_IF_GIVEN: dict[str, Sides] = {"keep_first": ("kept",), "with_input": ("shortened",)}
+Side: TypeAlias = tuple[RulePath, str]
+
+# The side of the rule that a verdict goes by, for reasons by which an item stays.
+_STAYS = {
+    "below_threshold": "below",
+    "failed_result": "left",
+    "first": "kept",
+    "not_ephemeral": "others",
+    "not_superseded": "others",
+    "offload_off": "refused",
+    "pinned": "pinned",
+}
+_RECENT = frozenset({"recent", "batch_recent"})
+_TOO_SMALL = frozenset({"nothing_long", "would_not_shrink"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,15 +190,6 @@ def _select(select: Node | None, path: RulePath) -> Iterator[CoverageRule]:
             yield _rule((*path, key), node, sides)
 
 
-# The sides of the keys of a selection that do something if they are true, or not.
-_IF_TRUE: dict[str, Sides] = {
-    "placeholders": ("replaced",),
-    "superseded": ("superseded", "others"),
-    "ephemeral": ("ephemeral", "others"),
-}
-_IF_GIVEN: dict[str, Sides] = {"keep_first": ("kept",), "with_input": ("shortened",)}
-
-
 def _sides_of_select(key: str, node: Node, *, stops: bool) -> Sides:
     if key == "errors":
         return () if node.value else ("left",)
@@ -235,22 +247,6 @@ def _rule(path: RulePath, node: Node, sides: Sides, *, shows_value: bool = True)
     value = node.value if shows_value and is_scalar else ""
     shown = str(value).lower() if isinstance(value, bool) else str(value)
     return CoverageRule(path, node.named_at.file, node.named_at.line, shown, sides)
-
-
-Side: TypeAlias = tuple[RulePath, str]
-
-# The side of the rule that a verdict goes by, for reasons by which an item stays.
-_STAYS = {
-    "below_threshold": "below",
-    "failed_result": "left",
-    "first": "kept",
-    "not_ephemeral": "others",
-    "not_superseded": "others",
-    "offload_off": "refused",
-    "pinned": "pinned",
-}
-_RECENT = frozenset({"recent", "batch_recent"})
-_TOO_SMALL = frozenset({"nothing_long", "would_not_shrink"})
 
 
 def decided_sides(plan: Plan) -> set[Side]:

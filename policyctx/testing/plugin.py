@@ -31,6 +31,7 @@ _REPORTING = "policyctx.testing.reporting"
 _COVERAGE = "policyctx.testing.coverage"
 _MUTANTS = "policyctx.testing.judging"
 _STEPS = "policyctx.testing.steps"
+_HIDDEN = "collect feature files only, and report scenario by scenario; see `policyctx test`"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -83,9 +84,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type="linelist",
         default=[],
     )
-
-
-_HIDDEN = "collect feature files only, and report scenario by scenario; see `policyctx test`"
 
 
 class Hooks:

@@ -34,6 +34,11 @@ from policyctx.testing.world import World
 if TYPE_CHECKING:
     from pytest_bdd.parser import Feature, Scenario, Step
 
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_MACHINERY = re.compile(r"[/\\](_pytest|pytest_bdd|pluggy)[/\\]")
+_ROW = re.compile(r"(?P<name>.*?)(?:\[(?P<row>.*)\])?", re.DOTALL)
+_COLOURS = {"passed": "green", "failed": "red", "error": "red"}
+
 
 @dataclass(frozen=True, slots=True)
 class RunningStep:
@@ -109,10 +114,6 @@ def _shown(problem: Diagnostic) -> str:
         lines.append(f"{place.line:5} | {place.source_line.rstrip()}")
     lines += [f"        {line}" for line in problem.hint.splitlines()]
     return "\n".join(lines)
-
-
-_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-_MACHINERY = re.compile(r"[/\\](_pytest|pytest_bdd|pluggy)[/\\]")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -216,10 +217,6 @@ def _as_traceback(
     crash = ReprFileLocation(shown_path(place.feature, config), place.step.line_number, summary)
     shown = ReprTraceback([ReprEntryNative([text])], None, "native")
     return ExceptionChainRepr([(shown, crash, None)])
-
-
-_ROW = re.compile(r"(?P<name>.*?)(?:\[(?P<row>.*)\])?", re.DOTALL)
-_COLOURS = {"passed": "green", "failed": "red", "error": "red"}
 
 
 def install(config: pytest.Config) -> None:

@@ -4,8 +4,6 @@
 that the scenarios of one file can see.
 """
 
-from __future__ import annotations
-
 import inspect
 import math
 import os
@@ -31,6 +29,24 @@ from policyctx.testing.world import World
 
 _ALL_KINDS = {**KINDS, "pieces": PIECES, "items": ITEMS}
 _TOKEN = re.compile(r"\{(?P<name>\w+)(?P<kind>[:=][^}]+)\}|(?P<sign>[()|])|(?P<words>[^{()|]+)")
+_FIELD = re.compile(r"\{(path|relative_path|cwd_path|root|session_id)\}")
+StepType: TypeAlias = Literal["given", "when", "then"]
+TYPES: tuple[StepType, ...] = get_args(StepType)
+Function = TypeVar("Function", bound=Callable[..., object])
+_QUOTED = re.compile(r"\"(?:[^\"\\]|\\.)*\"")
+_WORD = re.compile(r"[^\W\d_]+")
+_ENDING = re.compile(r"(?<=\w{3})(ing|ed|es|s|ly|e|y)$")
+# Words that say nothing of what a step is about, and units of time, which are all alike.
+_NOTHING = frozenset(
+    "a an and are as at be been by did for from had has have he in is it its of on or she so that"  # noqa: SIM905
+    " the their them then there they this to was were which with".split()
+).union(COUNT_WORDS)
+_TIME = re.compile(r"(second|minute|hour|day|week|duration)s?")
+_SAME = 4
+"""Words that begin with so many letters of one another are of one stem."""
+# What letters count beside words, a word of the meaning beside one of the example, and what a step
+# of another type loses; the least likeness, and how far it may be below the best.
+_LETTERS, _TOLD, _OTHER_TYPE, _LIKE, _BEHIND = 0.7, 0.7, 0.3, 0.5, 0.35
 
 
 class StepSentence(StepParser):
@@ -87,11 +103,6 @@ def _pattern(template: str) -> str:
         else:
             parts.append(re.escape(token["words"]))
     return "".join(groups[0][0])
-
-
-StepType: TypeAlias = Literal["given", "when", "then"]
-TYPES: tuple[StepType, ...] = get_args(StepType)
-Function = TypeVar("Function", bound=Callable[..., object])
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,8 +268,7 @@ class Definitions:
         likely = sorted(found.items(), key=lambda step: -step[1][0])
         # Steps that are far less like it are of no use beside the first.
         least = max(_LIKE, likely[0][1][0] - _BEHIND) if likely else 0
-        near = [(kind, step) for step, (likeness, kind) in likely if likeness >= least]
-        return near[:_NEAREST]
+        return [(kind, step) for step, (likeness, kind) in likely if likeness >= least][:_NEAREST]
 
     @cached_property
     def _words(self) -> dict[StepDefinition, frozenset[str]]:
@@ -271,22 +281,6 @@ class Definitions:
     def _rarity(self, word: str) -> float:
         having = sum(_has(told, word) for told in self._words.values())
         return 1 / math.sqrt(1 + having)
-
-
-_QUOTED = re.compile(r"\"(?:[^\"\\]|\\.)*\"")
-_WORD = re.compile(r"[^\W\d_]+")
-_ENDING = re.compile(r"(?<=\w{3})(ing|ed|es|s|ly|e|y)$")
-# Words that say nothing of what a step is about, and units of time, which are all alike.
-_NOTHING = frozenset(
-    "a an and are as at be been by did for from had has have he in is it its of on or she so that"  # noqa: SIM905
-    " the their them then there they this to was were which with".split()
-).union(COUNT_WORDS)
-_TIME = re.compile(r"(second|minute|hour|day|week|duration)s?")
-_SAME = 4
-"""Words that begin with so many letters of one another are of one stem."""
-# What letters count beside words, a word of the meaning beside one of the example, and what a step
-# of another type loses; the least likeness, and how far it may be below the best.
-_LETTERS, _TOLD, _OTHER_TYPE, _LIKE, _BEHIND = 0.7, 0.7, 0.3, 0.5, 0.35
 
 
 @lru_cache(maxsize=1024)
@@ -334,9 +328,6 @@ def visible_definitions(node: pytest.Collector) -> Definitions:
 def _is_shipped(function: Callable[..., object]) -> bool:
     file: str = inspect.unwrap(function).__code__.co_filename
     return file.startswith(_SHIPPED)
-
-
-_FIELD = re.compile(r"\{(path|relative_path|cwd_path|root|session_id)\}")
 
 
 def filled(world: World, text: str | None, fate: Fate | None = None) -> str:

@@ -85,10 +85,7 @@ def rows_of(table: Table) -> list[dict[str, str]]:
 
 
 def messages_of(table: Table, conversation: MessageBuilder) -> list[Message]:
-    """Return the messages that the rows of a table are.
-
-    Raises `WordingError` for a column or a value that means nothing.
-    """
+    """Return the messages of the rows; raises `WordingError` for what means nothing."""
     writer = _Writer(conversation)
     rows = rows_of(table)
     ages = [int(row.get("age") or 0) for row in rows]

@@ -24,16 +24,9 @@ from policyctx.policy.tools import tool
 from policyctx.session import Session
 from policyctx.store.content import WriterStore
 from policyctx.store.filesystem import ContextFileSystem
+from policyctx.testing import faults
 from policyctx.testing.contents import Message, MessageBuilder, Pieces, parts_of
 from policyctx.testing.failures import OutcomeError, WordingError
-from policyctx.testing.faults import (
-    DiskWriter,
-    FilesBelow,
-    ScriptedSummarizer,
-    home_directory,
-    passing_time,
-    refusing_writes,
-)
 from policyctx.testing.policies import compiled
 from policyctx.testing.selecting import Fate, Returned, Selection, TurnEvent, selection
 from policyctx.turns.result import Result
@@ -61,7 +54,7 @@ class World:
         self.home = root.parent
         self.work = root.parent / "work"
         """The agent's working directory."""
-        self.summarizer: ScriptedSummarizer | None = None
+        self.summarizer: faults.ScriptedSummarizer | None = None
         """What the scenario says of summaries; None for the policy's own summarizer."""
         self.folders = tuple(folders)
         self.session_id: str | None = "session"
@@ -117,8 +110,8 @@ class World:
         self._session = None
 
     def script_summarizer(
-        self, kind: type[ScriptedSummarizer] = ScriptedSummarizer
-    ) -> ScriptedSummarizer:
+        self, kind: type[faults.ScriptedSummarizer] = faults.ScriptedSummarizer
+    ) -> faults.ScriptedSummarizer:
         """Have a summarizer of the scenario's own; return it."""
         if not isinstance(self.summarizer, kind):
             self.summarizer = kind()
@@ -165,15 +158,15 @@ class World:
             session_id=self.session_id,
             clock=self._now,
             summarizer=self.summarizer,
-            reader=FilesBelow(self.work),
+            reader=faults.FilesBelow(self.work),
         )
         if not self.has_own_root:
             if not self.has_writer:
                 return make(root=self.root)
-            writer = DiskWriter(self.paths_of_writer)
+            writer = faults.DiskWriter(self.paths_of_writer)
             conflict = self.policy.policy.store.on_conflict
             return make(store=WriterStore(self.root, writer, on_conflict=conflict))
-        with chdir(self.home), home_directory(self.home):
+        with chdir(self.home), faults.home_directory(self.home):
             made = make()
         self.root = Path(made.store.root)
         return made
@@ -258,8 +251,8 @@ class World:
         self.tries_before = 0 if self.summarizer is None else len(self.summarizer.requests)
         with ExitStack() as stack:
             if self.refusal is not None:
-                stack.enter_context(refusing_writes(self.root.absolute(), self.refusal))
-            stack.enter_context(passing_time(self._let_pass))
+                stack.enter_context(faults.refusing_writes(self.root.absolute(), self.refusal))
+            stack.enter_context(faults.passing_time(self._let_pass))
             yield
 
     def begin(self) -> None:
@@ -442,10 +435,8 @@ def _before(path: ItemPath, place: int) -> range:
 
 
 def _block(path: ItemPath) -> ItemPath:
-    """Return the path of the innermost block in which an item is."""
     return path[: max((i for i, part in enumerate(path, 1) if isinstance(part, int)), default=0)]
 
 
 def _whole(message: Message, fate: Fate) -> PlainValue:
-    """Return the block of an item, or its value in a message without blocks."""
     return at(message, _block(fate.item.path) or fate.item.path)

@@ -1,7 +1,5 @@
 """`TokenCounter`: the number of tokens of a text, and counters that remember each text."""
 
-from __future__ import annotations
-
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -17,6 +15,11 @@ from policyctx.tokens.sizes import ProviderModel, provider_model, request_tokens
 
 # The longest token of o200k_base and of cl100k_base, in bytes.
 LONGEST_TOKEN = 128
+# Small, because the piece that does not fit is measured a dozen times.
+_PIECE_CHARS = 4_096
+_ENCODED_CHARS = 1 << 16
+# Of a counter that a caller gives, nothing is known of how many tokens a text can have.
+_MOST_TOKENS = 1 << 62
 
 
 class Bounds(NamedTuple):
@@ -35,7 +38,7 @@ def byte_bounds(text: str) -> Bounds:
     return Bounds(-(-size // LONGEST_TOKEN), size)
 
 
-def reaches(counter: TokenCounter, text: str, tokens: int) -> bool:
+def reaches(counter: "TokenCounter", text: str, tokens: int) -> bool:
     """Say whether `text` has at least so many tokens, counting only where the bounds do not tell.
 
     Prefer it to `count(text) >= tokens` where the count itself is not shown.
@@ -51,11 +54,6 @@ def utf8_bytes(text: str) -> int:
     # In pieces, so that no long text is copied as a whole.
     cuts = range(0, len(text), _ENCODED_CHARS)
     return sum(len(text[at : at + _ENCODED_CHARS].encode("utf-8", "surrogatepass")) for at in cuts)
-
-
-# Small, because the piece that does not fit is measured a dozen times.
-_PIECE_CHARS = 4_096
-_ENCODED_CHARS = 1 << 16
 
 
 def truncated(text: str, tokens: int, measure: Measure, *, end: bool = False) -> str:
@@ -250,11 +248,10 @@ def _held_bytes(key: _Key) -> int:
 class CharCounter(MemoCounter):
     """A counter by the number of characters alone."""
 
-    def __init__(self, rule: CharRule, *, memo_bytes: int = MEMO_BYTES) -> None:
+    def __init__(self, rule: CharRule) -> None:
         super().__init__(
             lambda texts: [rule.tokens(len(text)) for text in texts],
             bounds=lambda text: Bounds(rule.tokens(len(text)), rule.tokens(len(text))),
-            memo_bytes=memo_bytes,
             per_message=rule.per_message,
         )
         self._rule = rule
@@ -277,19 +274,15 @@ class TokenCounter(Protocol):
 
     def count(self, text: str) -> int:
         """Return the number of tokens of `text`, 0 or more."""
-        ...
 
     def count_many(self, texts: Sequence[str]) -> list[int]:
         """Return the number of tokens of each text; quicker than one by one."""
-        ...
 
     def bounds(self, text: str) -> Bounds:
         """Return what `count` cannot be below nor above, without counting."""
-        ...
 
     def truncate(self, text: str, tokens: int, *, end: bool = False) -> str:
         """Return as much of the start of `text`, or of its end, as has at most so many tokens."""
-        ...
 
     def count_request(
         self, content: RequestContent, tools: object = None, *, model: ProviderModel | None = None
@@ -299,16 +292,10 @@ class TokenCounter(Protocol):
         `tools` are the schemas of the available tools. `model` has the API's constants; by default
         they are those of the provider in whose shape the messages are.
         """
-        ...
 
     @property
     def stats(self) -> MemoStats:
         """What was asked and what is held, at this moment."""
-        ...
-
-
-# Of a counter that a caller gives, nothing is known of how many tokens a text can have.
-_MOST_TOKENS = 1 << 62
 
 
 def register_tokenizer(name: str, counter: TokenCounter | Callable[[str], int]) -> None:
@@ -363,23 +350,18 @@ def _unknown(name: str) -> UnknownTokenizerError:
 
 
 def new_counter(
-    tokenizer: str | CharRule,
-    *,
-    language_model: str | None = None,
-    fast: bool | None = None,
-    memo_bytes: int = MEMO_BYTES,
+    tokenizer: str | CharRule, *, language_model: str | None = None, fast: bool | None = None
 ) -> MemoCounter:
     """Return a counter that shares nothing with any other; see `measure_for` for `fast`."""
     if not isinstance(tokenizer, str):
-        return CharCounter(tokenizer, memo_bytes=memo_bytes)
+        return CharCounter(tokenizer)
     if TOKENIZERS[tokenizer].is_remote:
         from policyctx.tokens.anthropic_api import AnthropicCounter  # noqa: PLC0415 - an extra
 
-        return AnthropicCounter(language_model=language_model, memo_bytes=memo_bytes)
+        return AnthropicCounter(language_model=language_model)
     measure = measure_for(tokenizer, fast=fast)
-    if measure is approximate:
-        return MemoCounter(measure, bounds=_exact_bounds, memo_bytes=memo_bytes)
-    return MemoCounter(measure, memo_bytes=memo_bytes)
+    bounds = _exact_bounds if measure is approximate else byte_bounds
+    return MemoCounter(measure, bounds=bounds)
 
 
 def _exact_bounds(text: str) -> Bounds:

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib.util import find_spec
-from itertools import pairwise
+from itertools import count, pairwise
 from operator import itemgetter
 from typing import TYPE_CHECKING, TypeAlias, cast
 
@@ -29,6 +29,23 @@ from policyctx.errors import VocabularyError
 
 if TYPE_CHECKING:
     import tiktoken
+
+# From texts to the tokens of each, in their order.
+Measure: TypeAlias = Callable[[Sequence[str]], list[int]]
+# The same for a tokenizer, which is named.
+Measured: TypeAlias = Callable[[Sequence[str], str], list[int]]
+# Pieces are copies: no more than so many characters of them are in memory together.
+_TOGETHER_CHARS = 1 << 16
+# From this many texts on they are counted in one call, which lets other threads run meanwhile.
+_MANY = 16
+_LONG_S = "\u017f"
+# Searched by itself: a class of signs is only quick where all are in the first plane.
+_BEYOND = re.compile("[\U00010000-\U0010ffff]")
+CJK = (
+    "[\u1100-\u11ff\u2e80-\u2fdf\u3000-\u30ff\u3100-\u318f\u31a0-\u31bf\u31f0-\u9fff"
+    "\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\ufe30-\ufe4f\uff00-\uffef\U00020000-\U0003ffff]"
+)
+"""A pattern of a character, or sign, that is a word by itself; it takes long to compile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,12 +169,6 @@ def _up_to_cut(most: int) -> re.Pattern[str]:
     return re.compile(rf"(?s).{{0,{most - 1}}}{_LETTER}(?={_SIGN})")
 
 
-# From texts to the tokens of each, in their order.
-Measure: TypeAlias = Callable[[Sequence[str]], list[int]]
-# The same for a tokenizer, which is named.
-Measured: TypeAlias = Callable[[Sequence[str], str], list[int]]
-
-
 def measure_for(tokenizer: str, *, fast: bool | None = None) -> Measure:
     """Return what counts texts for a `model.tokenizer`.
 
@@ -189,9 +200,8 @@ class ByRanks:
     """Counts short ASCII texts with the ranks alone: they load in a third of a library's time."""
 
     def __init__(self, name: str) -> None:
-        lines = _ranks_file(name).split()
-        self._ranks = dict(zip(lines[::2], map(int, lines[1::2]), strict=True))
-        """By the token in base64, as the file has it."""
+        self._ranks = dict(zip(_ranks_file(name).split()[::2], count()))
+        """By the token in base64, as the file has it: in the order of the ranks, from 0."""
         self._words = re.compile(_PART.sub(_in_ascii, VOCABULARIES[name].pattern))
         self._known: dict[str, int] = {}
 
@@ -310,12 +320,6 @@ def _copied(text: str) -> Iterator[str]:
     return iter((text if text.isascii() else text[:1] + text[1:],))
 
 
-# Pieces are copies: no more than so many characters of them are in memory together.
-_TOGETHER_CHARS = 1 << 16
-# From this many texts on they are counted in one call, which lets other threads run meanwhile.
-_MANY = 16
-
-
 def _add_counts(counts: list[int], parts: list[tuple[int, str]], tokenizer: str) -> None:
     """Count the parts with toktok alone, and forget them; each names the text that it is of.
 
@@ -353,11 +357,6 @@ def _may_differ(text: str) -> bool:
     )
 
 
-_LONG_S = "\u017f"
-# Searched by itself: a class of signs is only quick where all are in the first plane.
-_BEYOND = re.compile("[\U00010000-\U0010ffff]")
-
-
 @cache
 def _unsettled() -> re.Pattern[str]:
     signs = (chr(code) for code in range(0x10000))
@@ -365,14 +364,7 @@ def _unsettled() -> re.Pattern[str]:
     return re.compile(f"[{re.escape(''.join(unsettled))}]")
 
 
-CJK = re.compile(
-    "[\u1100-\u11ff\u2e80-\u2fdf\u3000-\u30ff\u3100-\u318f\u31a0-\u31bf\u31f0-\u9fff"
-    "\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\ufe30-\ufe4f\uff00-\uffef\U00020000-\U0003ffff]"
-)
-"""A character, or sign, that is a word by itself."""
-
-
 def words_in(text: str) -> int:
     """Return the number of words; a CJK character, or sign, is one, and parts the words beside."""
-    others, cjk = CJK.subn(" ", text)
+    others, cjk = re.subn(CJK, " ", text)
     return cjk + len(others.split())

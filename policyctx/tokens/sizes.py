@@ -18,6 +18,20 @@ from typing import Any, Protocol, TypeAlias
 
 from policyctx.definitions.items import Medium, Piece, Provider, RequestMark
 
+Schema: TypeAlias = Mapping[str, Any]
+# Where a tool has its name in the requests of OpenAI's chat API and of Bedrock.
+_NAMED_IN = ("function", "toolSpec")
+# The lists of tools within a tool of Google's (a dict or an object) and of OpenAI's (a namespace).
+_LISTS = ("function_declarations", "functionDeclarations", "tools")
+# In a JPEG the size may follow a preview and a colour profile.
+HEAD_BYTES = 256 * 1024
+_USUAL_HEAD_BYTES = 3 * 1024
+
+_JPEG_MARK = 0xFF
+_JPEG_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
+_JPEG_BARE = frozenset({0x01, *range(0xD0, 0xD9)})
+_WEBP_FRAME_BYTES = 10
+
 
 @dataclass(frozen=True, slots=True)
 class Patches:
@@ -164,9 +178,6 @@ def provider_model(provider: Provider, language_model: str | None = None) -> Pro
     return ANTHROPIC_BEFORE_4_7 if () < version < _HIGH_RESOLUTION_FROM else ANTHROPIC
 
 
-Schema: TypeAlias = Mapping[str, Any]
-
-
 def schemas_of(tools: object) -> Iterator[Schema]:
     """Yield the schema of each tool in a list, or in Bedrock's map with a list, as a map.
 
@@ -184,12 +195,6 @@ def schemas_of(tools: object) -> Iterator[Schema]:
             yield dump(mode="json")
         elif callable(schema := getattr(tool, "to_dict", None)):  # a `beta_tool` of Anthropic's
             yield schema()
-
-
-# Where a tool has its name in the requests of OpenAI's chat API and of Bedrock.
-_NAMED_IN = ("function", "toolSpec")
-# The lists of tools within a tool of Google's (a dict or an object) and of OpenAI's (a namespace).
-_LISTS = ("function_declarations", "functionDeclarations", "tools")
 
 
 def tool_names(tools: object) -> tuple[str, ...]:
@@ -255,8 +260,6 @@ def _text(value: object) -> str:
 
 
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str).encode
-
-
 Size: TypeAlias = tuple[int, int]
 
 
@@ -265,17 +268,6 @@ class CountsTokens(Protocol):
 
     def count_many(self, texts: Sequence[str]) -> list[int]:
         """Return the tokens of each text."""
-        ...
-
-
-# In a JPEG the size may follow a preview and a colour profile.
-HEAD_BYTES = 256 * 1024
-_USUAL_HEAD_BYTES = 3 * 1024
-
-_JPEG_MARK = 0xFF
-_JPEG_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
-_JPEG_BARE = frozenset({0x01, *range(0xD0, 0xD9)})
-_WEBP_FRAME_BYTES = 10
 
 
 def image_size(head: bytes) -> Size | None:
@@ -412,7 +404,6 @@ def _image(medium: Medium, model: ProviderModel) -> int:
 
 
 def _encrypted(base64_chars: int) -> int:
-    """Estimate the tokens of encrypted reasoning."""
     size = max(0, base64_chars * 3 // 4 - _ENVELOPE_BYTES)
     return -(-size // _BYTES_PER_TOKEN)
 

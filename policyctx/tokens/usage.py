@@ -20,6 +20,11 @@ FIVE_MINUTES, HOUR = 300, 3600
 """The times for which something may be written to a prompt cache, in seconds."""
 MOST_TOKENS = 10**12
 """The largest number of tokens that is taken for one; no context window comes near it."""
+_HOUR, _MINUTES = "ephemeral_1h_input_tokens", "ephemeral_5m_input_tokens"
+_STANDARD = {"", "auto", "default", "standard", "standard_only"}
+_NAME = b'"usage"'
+# Of a body, or of one event, that is read.
+_MOST_BYTES = 2**23
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +89,6 @@ class Usage:
         if (hour := self.cache_write_1h) is not None:
             fields["cache_creation"] = {_HOUR: hour, _MINUTES: self.cache_write - hour}
         return fields | ({"service_tier": self.tier} if self.tier else {})
-
-
-_HOUR, _MINUTES = "ephemeral_1h_input_tokens", "ephemeral_5m_input_tokens"
-
-
-_STANDARD = {"", "auto", "default", "standard", "standard_only"}
 
 
 def tier_of(fields: Mapping[str, Any]) -> str:
@@ -322,11 +321,6 @@ def _through(point: Point, scale: float, squares: float, products: float) -> Cor
     """Return the line of this scale that goes through a response."""
     overhead = point.billed - scale * point.counted
     return Correction(scale, overhead, squares, products, last=point)
-
-
-_NAME = b'"usage"'
-# Of a body, or of one event, that is read.
-_MOST_BYTES = 2**23
 
 
 class BodyUsage:

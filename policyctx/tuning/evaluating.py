@@ -26,6 +26,14 @@ from policyctx.replay.running import FailedRecording, LoadedPolicy, compiled
 from policyctx.replay.terms import PricesOf
 from policyctx.tuning.outcomes import SessionOutcome, Unpriced, outcome_of
 
+# What comes of a policy in a session.
+Found: TypeAlias = "SessionOutcome | Unpriced | Failure"
+# Bytes of recordings that a thread keeps; the bundle that it works on may be larger.
+_KEPT_BYTES = 128 * 2**20
+K = TypeVar("K")
+# Stands between the name of a project and the rest in the names of many exported files.
+_SEPARATOR = "__"
+
 
 @dataclass(frozen=True, slots=True)
 class TunedSession:
@@ -62,10 +70,6 @@ class Failure(NamedTuple):
     """Why a policy has no outcome in a session."""
 
     why: str
-
-
-# What comes of a policy in a session.
-Found: TypeAlias = "SessionOutcome | Unpriced | Failure"
 
 
 class Tried(NamedTuple):
@@ -118,10 +122,6 @@ class _Trial(NamedTuple):
     bundle: Bundle
     position: int
     prices: PricesOf
-
-
-# Bytes of recordings that a thread keeps; the bundle that it works on may be larger.
-_KEPT_BYTES = 128 * 2**20
 
 
 class _Kept(threading.local):
@@ -244,9 +244,6 @@ def _bundles(
     return [found[number] for number in range(len(origins))]
 
 
-K = TypeVar("K")
-
-
 def balanced(sizes: Mapping[K, int], count: int) -> list[list[K]]:
     """Return the keys in so many groups of about the same size, no more groups than keys."""
     groups: list[list[K]] = [[] for _ in range(min(count, len(sizes)))]
@@ -264,10 +261,6 @@ def tried(text: str) -> Tried | None:
         return Tried(compiled_text(text).digest, text)
     except PolicyError:
         return None
-
-
-# Stands between the name of a project and the rest in the names of many exported files.
-_SEPARATOR = "__"
 
 
 class ProjectBy(StrEnum):
@@ -319,7 +312,6 @@ class Priced:
     unpriced: Mapping[str, int]
     """How many sessions without prices have each language model."""
     without_price: int
-    """Sessions without prices."""
 
 
 def priced(recordings: Sequence[TunedSession], evaluator: Evaluator, incumbent: Tried) -> Priced:

@@ -3,8 +3,6 @@
 `outcome_of` is the only place that knows how a replay is priced.
 """
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Iterable, Sequence
@@ -17,6 +15,9 @@ from policyctx.replay.recording import Recording
 from policyctx.replay.simulation import simulated
 from policyctx.replay.summing import figures_of, margin
 from policyctx.replay.terms import PricesOf
+
+_DRAWS = 2_000
+_LEVEL = 0.95
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ class SessionOutcome:
         return self.over_window_with > self.over_window_without
 
     @property
-    def unedited(self) -> SessionOutcome:
+    def unedited(self) -> "SessionOutcome":
         """The same session without a policy."""
         over = self.over_window_without
         return SessionOutcome(self.without, 0.0, 0, over, over, acted=False, calls=self.calls)
@@ -136,10 +137,6 @@ def outcome_of(
     )
 
 
-_DRAWS = 2_000
-_LEVEL = 0.95
-
-
 class Interval(NamedTuple):
     """The bounds of a confidence interval."""
 
@@ -172,9 +169,7 @@ def standard_error(clusters: Sequence[float]) -> float:
     return math.sqrt(spread / (count - 1) * count)
 
 
-def bootstrap_interval(
-    clusters: Sequence[float], *, seed: int, draws: int = _DRAWS, level: float = _LEVEL
-) -> Interval | None:
+def bootstrap_interval(clusters: Sequence[float], *, seed: int) -> Interval | None:
     """Return the percentile interval of the sum of clusters, drawn with replacement.
 
     None for fewer than two clusters, of which nothing can be said.
@@ -182,8 +177,8 @@ def bootstrap_interval(
     if len(clusters) <= 1:
         return None
     chance = random.Random(seed)  # noqa: S311 - no secret
-    sums = sorted(math.fsum(chance.choices(clusters, k=len(clusters))) for _ in range(draws))
-    outside = (1 - level) / 2
+    sums = sorted(math.fsum(chance.choices(clusters, k=len(clusters))) for _ in range(_DRAWS))
+    outside = (1 - _LEVEL) / 2
     return Interval(quantile(sums, outside), quantile(sums, 1 - outside))
 
 

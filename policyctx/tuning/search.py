@@ -10,7 +10,18 @@ from typing import NamedTuple, TypeAlias
 
 from policyctx.tuning.evaluating import TunedSession, balanced
 from policyctx.tuning.outcomes import SessionOutcome, layers, standard_error, sums
-from policyctx.tuning.settings import Setting, Space, Value
+from policyctx.tuning.settings import Setting, Space, Values
+
+# The outcomes of settings in sessions of these numbers, in their order. A setting that is not a
+# valid policy, or fails in a session, is left out, and one of several that make the same policy
+# stands for all.
+Outcomes: TypeAlias = Callable[
+    [Sequence[Setting], Sequence[int]], Mapping[Setting, tuple[SessionOutcome, ...]]
+]
+# Sessions are small, middling or large among those of their format.
+_SIZES = 3
+# The fewest sessions with this share of all dollars stand for all of them.
+_TELLING = 0.95
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +29,6 @@ class Constraints:
     """What a setting must not do."""
 
     never_dearer: bool = False
-    """No session may get dearer."""
     max_regret: float | None = None
     """The most regretted tokens, as a multiple of the incumbent's."""
 
@@ -118,14 +128,6 @@ def chosen(candidates: Sequence[Candidate], projects: Sequence[str]) -> Candidat
     return min(as_good, key=lambda one: (one.setting.changes, *one.point, str(one.setting)))
 
 
-# The outcomes of settings in sessions of these numbers, in their order. A setting that is not a
-# valid policy, or fails in a session, is left out, and one of several that make the same policy
-# stands for all.
-Outcomes: TypeAlias = Callable[
-    [Sequence[Setting], Sequence[int]], Mapping[Setting, tuple[SessionOutcome, ...]]
-]
-
-
 @dataclass(frozen=True, slots=True)
 class Effort:
     """How much a search tries."""
@@ -153,7 +155,7 @@ class Search:
     effort: Effort = field(default_factory=Effort)
 
     def candidates(
-        self, rungs: Sequence[Sequence[int]], tools: Mapping[str, tuple[Value, ...]]
+        self, rungs: Sequence[Sequence[int]], tools: Mapping[str, Values]
     ) -> list[Candidate]:
         """Return settings that violate no constraint, each judged by all of the sessions.
 
@@ -202,19 +204,11 @@ class Search:
         return [incumbent, *valid]
 
 
-# Sessions are small, middling or large among those of their format.
-_SIZES = 3
-
-
 class StudyFold(NamedTuple):
     """Numbers of sessions; no project is in both."""
 
     train: tuple[int, ...]
     test: tuple[int, ...]
-
-
-# The fewest sessions with this share of all dollars stand for all of them.
-_TELLING = 0.95
 
 
 def costly(sessions: Sequence[TunedSession], dollars: Sequence[float]) -> list[TunedSession]:

@@ -1,15 +1,13 @@
 """Settings of a policy and their knobs: the values that a study may try, and the coarse grid."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import PurePath
 from typing import Any, TypeAlias, get_args
 
 from policyctx.definitions.actions import STEP_ACTIONS
-from policyctx.definitions.items import PlainValue
 from policyctx.policy.loading import resolved
 from policyctx.policy.models import VERSIONS
 from policyctx.policy.nodes import type_at
@@ -19,6 +17,7 @@ from policyctx.tuning.evaluating import tried
 
 Yaml: TypeAlias = dict[str, Any]
 Value: TypeAlias = str | int
+Values: TypeAlias = tuple[Value, ...]
 
 # The names of the knobs, in the order in which they are shown.
 OFFLOADING = "offloading"
@@ -35,39 +34,8 @@ NONE = "none"
 _OFFLOAD: Yaml = {"name": "offload-results", "do": "offload", "select": {"types": ["tool_result"]}}
 _COMPACT: Yaml = {"name": "summarise", "do": "compact"}
 _WHEN_TO_SUMMARISE = "80%"
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """Values by the names of their knobs, sorted by name."""
-
-    values: tuple[tuple[str, Value], ...] = ()
-
-    @classmethod
-    def of(cls, values: Mapping[str, Value]) -> Setting:
-        """Return the setting with these values."""
-        return cls(tuple(sorted(values.items())))
-
-    def get(self, knob: str) -> Value | None:
-        """Return the value of a knob, None where the incumbent's stays."""
-        return dict(self.values).get(knob)
-
-    def with_(self, knob: str, value: Value | None) -> Setting:
-        """Return the setting with another value, with None that of the incumbent."""
-        changed: dict[str, Value] = {k: v for k, v in self.values if k != knob}
-        return Setting.of(changed if value is None else changed | {knob: value})
-
-    @property
-    def changes(self) -> int:
-        """How many keys it changes: its distance from the incumbent."""
-        return len(self.values)
-
-    def __str__(self) -> str:
-        values = dict(self.values)
-        said = [f"{knob} {values[knob]}" for knob in KNOBS if knob in values]
-        return ", ".join(said) or "as it is"
-
-
+# What means nothing for a policy that offloads nothing.
+_OF_OFFLOADING = frozenset({MIN_TOKENS, KEEP_RECENT, GATE, TOOL})
 _MEANINGS = {
     OFFLOADING: "offloading none: only the steps that summarise",
     MIN_TOKENS: "min_tokens N: smaller items stay",
@@ -83,6 +51,37 @@ _MEANINGS_OF_GATES = {
     "tokens": "when tokens N: at N of the context window",
     "pays_back": "when pays_back N: if it pays within N calls, or N% of those expected",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Values by the names of their knobs, sorted by name."""
+
+    values: tuple[tuple[str, Value], ...] = ()
+
+    @classmethod
+    def of(cls, values: Mapping[str, Value]) -> "Setting":
+        """Return the setting with these values."""
+        return cls(tuple(sorted(values.items())))
+
+    def get(self, knob: str) -> Value | None:
+        """Return the value of a knob, None where the incumbent's stays."""
+        return dict(self.values).get(knob)
+
+    def with_(self, knob: str, value: Value | None) -> "Setting":
+        """Return the setting with another value, with None that of the incumbent."""
+        changed: dict[str, Value] = {k: v for k, v in self.values if k != knob}
+        return Setting.of(changed if value is None else changed | {knob: value})
+
+    @property
+    def changes(self) -> int:
+        """How many keys it changes: its distance from the incumbent."""
+        return len(self.values)
+
+    def __str__(self) -> str:
+        values = dict(self.values)
+        said = [f"{knob} {values[knob]}" for knob in KNOBS if knob in values]
+        return ", ".join(said) or "as it is"
 
 
 def legend(settings: Iterable[Setting]) -> list[str]:
@@ -182,7 +181,7 @@ class _Change:
     def step(self, step: Yaml) -> Yaml:
         """Return a step of the overlay, at first as the incumbent has it."""
         steps: dict[str, Yaml] = self.overlay.setdefault("steps", {})
-        return steps.setdefault(step["name"], _copied(step))
+        return steps.setdefault(step["name"], deepcopy(step))
 
     def offloading(self) -> Iterator[Yaml]:
         """Yield the steps of the overlay that offload or clear before a call; one is added.
@@ -194,12 +193,6 @@ class _Change:
             mine = self.step(step)
             if "remove" not in mine:
                 yield mine
-
-
-def _copied(value: PlainValue) -> PlainValue:
-    if isinstance(value, dict):
-        return {key: _copied(part) for key, part in value.items()}
-    return [_copied(part) for part in value] if isinstance(value, list) else value
 
 
 def _offloads(step: Yaml) -> bool:
@@ -303,8 +296,6 @@ _CHANGES: dict[str, Callable[[_Change, Value], None]] = {
     SUMMARIES: _change_summaries,
     TOOL: _change_tool,
 }
-
-
 _MIN_TOKENS = (0, 100, 200, 400, 800, 1500, 3000, 6000)
 _KEEP_RECENT = (1, 2, 3, 4, 5, 7, 10)
 _SUMMARIES = ("60%", "70%", "80%", "90%", NONE)
@@ -323,9 +314,9 @@ _MOST_TOOLS = 8
 class Space:
     """The values of each knob in order, and where its coarse grid has points."""
 
-    knobs: Mapping[str, tuple[Value, ...]]
-    coarse: Mapping[str, tuple[Value, ...]]
-    alone: Mapping[str, tuple[Value, ...]]
+    knobs: Mapping[str, Values]
+    coarse: Mapping[str, Values]
+    alone: Mapping[str, Values]
     """Values that are first tried with nothing else changed."""
     current: Mapping[str, Value] = field(default_factory=dict)
     """The values that the incumbent has, of the knobs of which it has one."""
@@ -345,7 +336,7 @@ class Space:
             combined = [one.with_(knob, value) for one in combined for value in values]
         return list(dict.fromkeys(chain(found, map(self._normal, combined))))
 
-    def neighbours(self, setting: Setting, more: Mapping[str, tuple[Value, ...]]) -> list[Setting]:
+    def neighbours(self, setting: Setting, more: Mapping[str, Values]) -> list[Setting]:
         """Return the settings one step away: a value beside it, or the incumbent's.
 
         `more` are the knobs of which any value is one step away.
@@ -371,11 +362,7 @@ class Space:
         )
 
 
-# What means nothing for a policy that offloads nothing.
-_OF_OFFLOADING = frozenset({MIN_TOKENS, KEEP_RECENT, GATE, TOOL})
-
-
-def _beside(knob: str, values: tuple[Value, ...], value: Value | None) -> Iterable[Value]:
+def _beside(knob: str, values: Values, value: Value | None) -> Iterable[Value]:
     """Return the values one step away from a value; all of them from one that is not there."""
     if value not in values:
         return values
@@ -401,8 +388,8 @@ def space_for(incumbent: Incumbent) -> Space:
     """Return the space of the settings that change an incumbent."""
     gates = (*_FREEING, *_FILLING, *_PAYING)
     # Where an edit ends up in the prompt cache changes what every other value is worth.
-    placements: tuple[Value, ...] = get_args(type_at(("model", "cache", BREAKPOINTS)))
-    knobs: dict[str, tuple[Value, ...]] = {
+    placements: Values = get_args(type_at(("model", "cache", BREAKPOINTS)))
+    knobs: dict[str, Values] = {
         OFFLOADING: (NONE,),
         MIN_TOKENS: _MIN_TOKENS,
         KEEP_RECENT: _KEEP_RECENT,
@@ -411,7 +398,7 @@ def space_for(incumbent: Incumbent) -> Space:
     }
     if placements:
         knobs[BREAKPOINTS] = placements
-    coarse: dict[str, tuple[Value, ...]] = {
+    coarse: dict[str, Values] = {
         MIN_TOKENS: (200, 800, 3000),
         KEEP_RECENT: (1, 3, 10),
         GATE: _COARSE_GATES,
@@ -424,9 +411,7 @@ def space_for(incumbent: Incumbent) -> Space:
     )
 
 
-def _current(
-    incumbent: Incumbent, knobs: Mapping[str, tuple[Value, ...]]
-) -> Iterator[tuple[str, Value]]:
+def _current(incumbent: Incumbent, knobs: Mapping[str, Values]) -> Iterator[tuple[str, Value]]:
     """Yield each knob of which a value makes the incumbent's own policy, with that value."""
     own = tried(incumbent.text(Setting(), name=incumbent.name))
     for knob, values in knobs.items():
@@ -437,7 +422,7 @@ def _current(
                 yield knob, value
 
 
-def tool_rules(tools_of_sessions: Iterable[frozenset[str]]) -> dict[str, tuple[Value, ...]]:
+def tool_rules(tools_of_sessions: Iterable[frozenset[str]]) -> dict[str, Values]:
     """Return the rules for one tool that may be tried; each tool is in three sessions or more."""
     counts: dict[str, int] = {}
     for tools in tools_of_sessions:

@@ -42,6 +42,8 @@ from policyctx.tokens.counter import TokenCounter
 
 T = TypeVar("T")
 Record: TypeAlias = "Mapping[str, JSON]"
+_LOG = logging.getLogger("policyctx")
+Answer: TypeAlias = bool | str | None
 
 
 class SessionStore(Protocol):
@@ -50,11 +52,9 @@ class SessionStore(Protocol):
     @property
     def root(self) -> Root:
         """The absolute path of the folder, or the URL."""
-        ...
 
     def read(self, path: str | os.PathLike[str]) -> str:
         """Return the text saved at `path`, absolute or below the root."""
-        ...
 
     def save(self, contents: Sequence[Content], *, recorded: bool = False) -> list[File]:
         """Save the texts of all contents, and return the file of each.
@@ -62,15 +62,12 @@ class SessionStore(Protocol):
         What a text is without, such as the images of a result, comes as further contents, unless
         the store keeps `origin.block` itself and says so with an attribute `keeps_blocks`.
         """
-        ...
 
     def remember(self, records: Sequence[Record], *, flush: bool = True) -> None:
         """Keep records of the session."""
-        ...
 
     def records(self) -> list[dict[str, JSON]]:
         """Return every record kept, oldest first."""
-        ...
 
 
 class Effect(ABC, Generic[T]):
@@ -278,9 +275,6 @@ class ReadFiles(Effect["Restoration"]):
         )
 
 
-_LOG = logging.getLogger("policyctx")
-
-
 @dataclass(frozen=True, slots=True)
 class CompactionAhead:
     """A compaction that a session is about to make.
@@ -301,9 +295,6 @@ class CompactionAhead:
     """Position of the last of them; messages between the two may stay."""
 
 
-Answer: TypeAlias = bool | str | None
-
-
 class BeforeCompaction(Protocol):
     """A hook that is called before a compaction: a function of a `CompactionAhead`, or a coroutine.
 
@@ -316,7 +307,6 @@ class BeforeCompaction(Protocol):
 
     def __call__(self, ahead: CompactionAhead, /) -> Answer | Awaitable[Answer]:
         """Return whether the compaction may be made."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,6 @@ A list that continues the one before is not read again. Facts are what a plan ma
 outside: the model that is called, the time since the last call, the tool that reads files.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -216,11 +214,12 @@ class Knowledge:
         be in it again, as it is for a restarted session.
         """
         earlier = memory.known
-        found = None
+        form = None
         if not is_own and earlier is not None:
-            found = earlier.gone_from(messages)
+            form = earlier.form_of(messages)
         elif not is_own and memory.seen is not None:
-            found = memory.seen.gone_from(messages, memory.ledger, self.shapes)
+            form = memory.seen.form_of(messages, memory.ledger, self.shapes)
+        found = form and form.lacks(memory.ledger, self.shapes)
         summarised, may_follow = memory.replacements.gone_from(messages, memory.ledger)
         if found is None:
             is_unknown = not is_own and earlier is None and memory.seen is None
@@ -247,6 +246,7 @@ class Knowledge:
         *,
         is_guess: bool = False,
         facts: Facts | None = None,
+        arrives: bool = False,
     ) -> KnownList:
         """Return a list of which nothing was read yet."""
         return KnownList(
@@ -260,6 +260,7 @@ class Knowledge:
                 shapes=self.shapes,
             ),
             is_guess=is_guess,
+            arrives=arrives,
         )
 
 

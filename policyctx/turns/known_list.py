@@ -6,12 +6,12 @@ known ones may be new objects, and their `cache_control` markers may have moved.
 """
 
 from collections import ChainMap
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import chain, islice
 from typing import NamedTuple, cast
 
-from policyctx.definitions.items import Item, Message, Path, Ttl
+from policyctx.definitions.items import Message, Path, Ttl
 from policyctx.errors import InvalidResultError, MessagesError
 from policyctx.messages.editing import Edit, block_of, edited_shaped, keep_structure
 from policyctx.messages.markers import markers_of, places_of, with_markers
@@ -24,6 +24,7 @@ from policyctx.planning.decisions import Decision
 from policyctx.planning.ledger import ItemKey, LedgerEntry
 from policyctx.planning.plan import Plan
 from policyctx.planning.planner import Planner
+from policyctx.planning.reapplying import Form
 from policyctx.store.content import Content, Origin
 from policyctx.turns.sources import Sources, are_alike, differences, moved, position_of
 
@@ -41,14 +42,21 @@ class KnownList:
 
     `is_guess` says that the items which were taken out of the list earlier were inferred from the
     items that it lacked when it was read, or from a longer list. A list that `forgets` is only
-    read: plans for it are carried out by `applied`, and change neither it nor its conversation.
+    read: plans for it are carried out by `applied`, and change neither it nor its conversation. One
+    that `arrives` is not a list of the session, but what follows its last one.
     """
 
     def __init__(
-        self, conversation: Conversation, *, is_guess: bool = False, forgets: bool = False
+        self,
+        conversation: Conversation,
+        *,
+        is_guess: bool = False,
+        forgets: bool = False,
+        arrives: bool = False,
     ) -> None:
         self.conversation, self.planner = conversation, Planner(conversation)
-        self.is_guess, self.forgets = is_guess, forgets
+        self.is_guess = is_guess and bool(conversation.gone_before)
+        self.forgets, self.arrives = forgets, arrives
         self._shapes = conversation.reading.shapes
         self.messages: Sequence[Message] = ()
         """The list object that was read last."""
@@ -213,34 +221,31 @@ class KnownList:
         left = edited_shaped(Shaped(shape, named), edits) if edits else named
         return {} if left is None else {before: after for after, before in markers_of(left).items()}
 
-    def gone_from(self, messages: Sequence[Message]) -> tuple[frozenset[ItemKey], bool] | None:
-        """Return the dropped items of this list that another list lacks, and if that is a guess.
+    def form_of(self, messages: Sequence[Message]) -> Form | None:
+        """Return the form of this list with which another list begins, None if there is none.
 
-        It is one if the other list is shorter: a list may go on from there with the dropped items.
-        Returns None if the other list begins neither as this one was given nor as it was returned,
-        or if it does and continues with the dropped items. Items that this list lacked, a list that
-        begins with it lacks too. A list that begins with both forms counts as it was given, unless
-        its objects show that it was returned; see `_is_output`.
+        Or which begins with the other list: that is a guess, since it may go on with the dropped
+        items. A list that begins with both forms counts as it was given, unless its objects show
+        that it was returned; see `_is_output`.
         """
-        is_output = self._is_output(messages)
-        if not is_output and _begins_alike(messages, self.given, self._shapes):
-            is_wrong = self._guessed_wrong(self._as_decided(messages[len(self.given) :]))
-            is_guess = self.is_guess or len(messages) < len(self.given)
-            return None if is_wrong else (self.conversation.gone_before, is_guess)
-        returned = self._returned
-        if len(returned) == len(self.left) or not _begins_alike(messages, returned, self._shapes):
-            return None
-        follows = messages[len(returned) :]
-        ledger, more = self.conversation.ledger, self._as_decided(follows)
-        if self._guessed_wrong(more):
-            return None
-        # The objects may be those of an earlier output, with what was dropped behind it since.
-        if messages is not self.output and self._ended_with(follows[:1]):
-            return None
-        # A few words may be said again. More of what was dropped is the caller's own list.
-        is_own = not is_output and sum(map(ledger.may_know, more)) > 1
-        is_guess = self.is_guess or len(messages) < len(returned)
-        return None if is_own else (self.conversation.gone, is_guess)
+        conversation, ended = self.conversation, list[ItemKey]()
+        form, gone = self.given, conversation.gone_before
+        if self._is_output(messages) or not _begins_alike(messages, form, self._shapes):
+            form, gone = self._returned, conversation.gone
+            if not _begins_alike(messages, form, self._shapes):
+                return None
+            # The objects may be those of an earlier output, with what was dropped since.
+            ended = [*self._ended()] if messages is not self.output else []
+            # What the list lacked when it was given may have been before that.
+            ended += conversation.gone_before if ended else ()
+        return Form(messages[len(form) :], gone, self.is_guess or len(messages) < len(form), ended)
+
+    def _ended(self) -> Iterator[ItemKey]:
+        """Yield the items of the messages that were removed behind all that is left."""
+        for message in range(len(self.left) - 1, -1, -1):
+            if self.left[message] is not None:
+                return
+            yield from map(self.conversation.identities.key, self.conversation.items_of(message))
 
     def _reads_otherwise(self, more: Sequence[Message]) -> bool:
         """Whether the messages that follow change the meaning of the known ones."""
@@ -249,10 +254,11 @@ class KnownList:
         if not more or not (conversation.held_back or conversation.gone_before or drops):
             return False
         try:
-            items = self._as_decided(more)
+            items = [*map(conversation.ledger.as_decided, items_of(more, self._shapes))]
         except MessagesError:  # raised again, with its place in the whole list, when it is read
             return False
-        if self._guessed_wrong(items) or conversation.may_drop_again_with(items):
+        is_wrong = self.is_guess and any(map(conversation.ledger.may_have_left, items))
+        if is_wrong or conversation.may_drop_again_with(items):
             return True
         calls = (conversation.reading.call_of(item) for item in items if item.is_answer)
         asked = any(call is not None and not conversation.is_there(call) for call in calls)
@@ -265,25 +271,6 @@ class KnownList:
             return False
         newest = reading.thought_of(len(reading.items) - 1)
         return any(reading.is_bound(i) and not is_there(i) for i in newest)
-
-    def _as_decided(self, messages: Sequence[Message]) -> list[Item]:
-        ledger = self.conversation.ledger
-        return [ledger.as_decided(item) for item in items_of(messages, self._shapes)]
-
-    def _guessed_wrong(self, more: Iterable[Item]) -> bool:
-        """Whether the items that follow include one that seemed to be taken out of the list."""
-        if not (self.is_guess and self.conversation.gone_before):
-            return False
-        ledger = self.conversation.ledger
-        return any(ledger.may_know(item) or ledger.rendered(item) for item in more)
-
-    def _ended_with(self, messages: Sequence[Message]) -> bool:
-        """Return whether one of these was removed behind all that is left of the list."""
-        end = len(self.left)
-        while end and self.left[end - 1] is None:
-            end -= 1
-        removed = self.given[end:]
-        return any(are_alike(one, other, self._shapes) for one in messages for other in removed)
 
     def sent_of(self, messages: Sequence[Message]) -> int:
         """Return the number of messages at the start of another list that this one sent."""

@@ -4,18 +4,16 @@ The bill is the provider's own usage at list prices. What the calls would have c
 policy is an estimate: the same prompts with all that left them, in a cache that no edit changed.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 
 from policyctx.compaction.assembly import SummaryUsage
-from policyctx.pricing.dollars import CallPrices, dollars
+from policyctx.pricing.dollars import CallPrices, Summable, dollars
 from policyctx.pricing.rows import row_of
 from policyctx.tokens.usage import FIVE_MINUTES, Usage
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
+class Spent(Summable):
     """What calls were billed. Dollars are those of prompts alone; no policy changes the output."""
 
     calls: int = 0
@@ -36,18 +34,6 @@ class Spent:
     def net(self) -> float:
         """The bill and the summaries less the estimate without a policy: below 0 if it saves."""
         return self.billed + self.summaries - self.without
-
-    def __add__(self, other: Spent) -> Spent:
-        return Spent(
-            self.calls + other.calls,
-            self.usage + other.usage,
-            self.spared + other.spared,
-            self.priced + other.priced,
-            self.tiered + other.tiered,
-            self.billed + other.billed,
-            self.without + other.without,
-            self.summaries + other.summaries,
-        )
 
 
 @dataclass(slots=True)

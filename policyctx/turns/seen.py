@@ -16,13 +16,14 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from policyctx.definitions.items import Item, Message
+from policyctx.definitions.items import Message
 from policyctx.errors import MessagesError
 from policyctx.messages.reading import Reading
 from policyctx.messages.shapes.built_in import Shapes
 from policyctx.planning.decisions import Decision
 from policyctx.planning.ledger import ItemKey, Ledger, LedgerEntry
 from policyctx.planning.placeholders import content_hash
+from policyctx.planning.reapplying import Form
 from policyctx.turns.known_list import KnownList
 
 _DIGITS = 32
@@ -98,29 +99,23 @@ class SeenList(NamedTuple):
             return None
         return seen if is_whole and is_sorted and are_pairs else None
 
-    def gone_from(
-        self, messages: Sequence[Message], ledger: Ledger, shapes: Shapes
-    ) -> tuple[frozenset[ItemKey], bool] | None:
-        """Return what `KnownList.gone_from` returned for this list in the earlier session."""
+    def form_of(self, messages: Sequence[Message], ledger: Ledger, shapes: Shapes) -> Form | None:
+        """Return what `KnownList.form_of` returned for this list in the earlier session."""
         try:
             reading = Reading(shapes, messages)
         except MessagesError:  # raised again, with its place in the whole list, when it is read
             return None
         known = range(min(len(messages), max(self.given.length, self.left.length)))
         contents = [content_of(reading, i) for i in known]
-        if self.given.begins([_placed(of, i) for i, of in enumerate(contents)]):
-            form = self.given
-        elif self.left.begins(contents):
-            form = self.left
-        else:
+        is_given = self.given.begins([_placed(of, i) for i, of in enumerate(contents)])
+        if not is_given and not self.left.begins(contents):
             return None
-        more = (item for item in reading.items if item.message >= form.length)
-        follows, drops = [*map(ledger.as_decided, more)], list(ledger.drops)
-        is_known = any(ledger.may_know(item) or ledger.rendered(item) for item in follows)
-        is_wrong = is_known and self.is_guess and self.given.gone
-        if is_wrong or (form is self.left and _has_any(follows, _of_runs(self.ended, drops))):
-            return None
-        return frozenset(_of_runs(form.gone, drops)), self.is_guess
+        form, drops = self.given if is_given else self.left, [*ledger.drops]
+        # What the list lacked when it was given may have been before what ended it.
+        ended = () if is_given or not self.ended else (*self.ended, *self.given.gone)
+        gone, last = (frozenset(_of_runs(runs, drops)) for runs in (form.gone, ended))
+        is_guess = self.is_guess and bool(self.given.gone)
+        return Form(messages[form.length :], gone, is_guess, last)
 
 
 def last_seen(records: Sequence[Mapping[str, Any]], ledger: Ledger) -> SeenList | None:
@@ -251,9 +246,3 @@ def _of_runs(bounds: Sequence[int], drops: Sequence[ItemKey]) -> Iterator[ItemKe
     """Yield the drops with the numbers in these runs."""
     for first, end in zip(*[iter(bounds)] * 2, strict=True):
         yield from drops[first:end]
-
-
-def _has_any(items: Iterable[Item], keys: Iterable[ItemKey]) -> bool:
-    """Return whether an item is equal to one with a key of these."""
-    equal = {key[:3] for key in keys}
-    return any((i.kind, i.tool_use_id, content_hash(i.identity)) in equal for i in items if equal)

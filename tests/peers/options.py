@@ -1,7 +1,7 @@
 """The options that the page names, each with settings and the number of equal calls.
 
-In the section of a policy, a row of the table of options is
-`| OPTION | KEY | SETTING · SETTING | CALLS · CALLS |`. The settings run over the sessions of Claude
+Below the row that links a policy, a row of an option is
+`| OPTION | SETTING, SETTING | CALLS, CALLS |`. The settings run over the sessions of Claude
 Code, the defaults over all.
 """
 
@@ -18,8 +18,8 @@ from tests.peers.comparing import Form, Ours, Side, changed, tally
 from tests.peers.said import conversations
 
 PAGE = Path(__file__).parents[2] / "docs" / "coming-from.md"
-_ROW = re.compile(r"^\| `(\w+)` \|.*\| (.+) \| ([\d,· ]+|all) \|$", re.MULTILINE)
-_EQUAL_OF = re.compile(r"\| equal of (\d+) \|$", re.MULTILINE)
+_ROW = re.compile(r"^\| `(\w+)` \| (.+) \| ([\d, ]+|all) \|$", re.MULTILINE)
+_ALL = 603
 _FEWEST = 3
 
 
@@ -53,15 +53,12 @@ def settings(
 def on_the_page(policy: str) -> dict[tuple[str, str], int]:
     """Return the equal calls that the page gives, by option and setting."""
     text = PAGE.read_text(encoding="utf-8")
-    section = text[text.index(f"[`peers/{policy}`](") :].partition("\n## ")[0]
-    found = {}
-    for option, values, calls in _ROW.findall(section):
-        settings_of = values.split(" · ")
-        equal = (
-            _EQUAL_OF.findall(section) * len(settings_of) if calls == "all" else calls.split(" · ")
-        )
-        for value, number in zip(settings_of, equal, strict=True):
-            found[option, value.replace("`", "")] = int(number.replace(",", ""))
+    rows = text[text.index(f"/{policy}.yaml)") :].partition("\n\n")[0].partition("\n| [")[0]
+    found: dict[tuple[str, str], int] = {}
+    for option, values, calls in _ROW.findall(rows):
+        settings_of = values.split(", ")
+        equal = [_ALL] * len(settings_of) if calls == "all" else map(int, calls.split(", "))
+        found |= {(option, value): n for value, n in zip(settings_of, equal, strict=True)}
     return found
 
 

@@ -49,8 +49,8 @@ def test_each_is_a_policy_without_mistakes(name: str) -> None:
 
 
 def test_the_page_links_each() -> None:
-    linked = re.findall(r"^\[`(.+)`\]\(\.\./policies/\1\.yaml\), ", PAGE, re.MULTILINE)
-    assert sorted(linked) == sorted(further_names())
+    linked = re.findall(r"^\| \[`(.+)`\]\(\.\./policies/(peers/\1)\.yaml\) \|", PAGE, re.MULTILINE)
+    assert sorted(name for _, name in linked) == sorted(further_names())
 
 
 @pytest.mark.parametrize("name", further_names())

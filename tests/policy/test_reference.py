@@ -199,7 +199,7 @@ NOT_IN_ONE_FILE = {"PC001", "PC202", "PC203", "PC205", "PC206", "PC207", "PC208"
 
 @pytest.mark.parametrize("code", sorted(set(ERRORS) - NOT_IN_ONE_FILE))
 def test_the_example_of_a_code_raises_it_and_its_fix_does_not(code: str) -> None:
-    wrong, right = re.findall(r"^    (.*)$", ERRORS[code].text, re.MULTILINE)
+    wrong, right = re.findall(r"^    (.*)$", ERRORS[code], re.MULTILINE)
     head = HEAD + ("extends: coding-agent\n" if code == "PC204" else "")
     assert code in told(head + wrong)
     if code != "PC201":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from policyctx.store.content import Content, Origin
@@ -52,5 +53,5 @@ def refer(store: ContextFileSystem, item_id: str, state: str) -> None:
     )
 
 
-def ids(entries: tuple[object, ...]) -> list[str | None]:
+def ids(entries: Iterable[object]) -> list[str | None]:
     return [getattr(entry, "item_id", None) for entry in entries]

@@ -89,6 +89,46 @@ def test_the_stores_of_a_folder_are_found_whatever_they_hold(tmp_path: Path) -> 
     assert functions_called(lambda: stores_in(few)) == functions_called(lambda: stores_in(many))
 
 
+def test_sessions_with_a_complete_index_are_listed_without_opening_them(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        with ContextFileSystem(tmp_path, session=name, sync="never") as store:
+            store.save([result(f"call_{name}", name)])
+            store.remember([{"item_id": f"call_{name}", "state": "offloaded"}])
+    stores = stores_in(tmp_path)
+    listed = list(stores.contents())
+    assert not stores.opened
+    opened = [(name, [*store.list()], store.records()) for name, store in stores.items()]
+    assert listed == opened
+    assert [ids(entries) for _, entries, _ in listed] == [["call_a"], ["call_b"]]
+
+
+@pytest.mark.parametrize("damage", ["cut", "grown", "changed", "no index", "other index"])
+def test_a_listed_session_whose_index_is_not_complete_is_opened(
+    tmp_path: Path, damage: str
+) -> None:
+    for name in ("a", "b"):
+        with ContextFileSystem(tmp_path, session=name, sync="never") as store:
+            store.save([result("call_1", name), result("call_2", name)])
+    state = tmp_path / ".policyctx" / "a"
+    journal, index = state / "journal.jsonl", state / "index.json"
+    lines = journal.read_bytes().splitlines(keepends=True)
+    match damage:
+        case "cut":
+            journal.write_bytes(b"".join(lines[:-1]))
+        case "grown":
+            ContextFileSystem(tmp_path, session="a", sync="never").remember([{"state": "read"}])
+        case "changed":
+            journal.write_bytes(b"".join(lines).replace(b'"size":', b'"sizE":').replace(b"1", b"2"))
+        case "no index":
+            index.unlink()
+        case _:
+            index.write_bytes((tmp_path / ".policyctx" / "b" / "index.json").read_bytes())
+    stores = stores_in(tmp_path)
+    [(_, listed, _), _] = stores.contents()
+    assert list(stores.opened) == ["a"]
+    assert ids(listed) == ["call_1", "call_2"]
+
+
 def test_a_store_that_was_only_read_closes_without_reading_again(tmp_path: Path) -> None:
     with ContextFileSystem(tmp_path, session="a", sync="never") as store:
         store.save([result("call_1", "text")])

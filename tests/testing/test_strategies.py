@@ -89,9 +89,11 @@ def test_the_openai_shape_has_a_message_for_each_result() -> None:
 
 @pytest.mark.slow
 def test_the_tests_on_the_page_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    page = PAGE.read_text(encoding="utf-8")
-    blocks = re.findall(r"^```(?:yaml|python)\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
-    [written, code] = blocks
+    pages = PAGE.with_name("testing.md").read_text("utf-8"), PAGE.read_text("utf-8")
+    [written, *_], [code] = [
+        re.findall(r"^```(?:yaml|python)\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+        for page in pages
+    ]
     (tmp_path / "retire.yaml").write_text(written, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}

@@ -109,7 +109,7 @@ def test_several_processes_give_the_same_outcomes_even_if_one_is_killed(
         assert isinstance(two, Processes)
         evaluator = Evaluator(origins, CALLS, executor=two)
         assert outcomes(evaluator, first) == outcomes(here, first)
-        pid = two._processes[0].pid
+        pid = two._processes[0]._process.pid
         assert pid is not None
         os.kill(pid, signal.SIGKILL)
         assert outcomes(evaluator, second) == outcomes(here, second)

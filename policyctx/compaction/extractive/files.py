@@ -40,10 +40,6 @@ _OUTPUT_ID = re.compile(r'"(exit_code|session_id)": ?(\d+)')
 # How a client tells that a call in the background has ended, and the words for it.
 _NOTICE = re.compile(r"\s*<[\w-]*notification>.{0,2000}?<status>", re.DOTALL)
 _NOTED = re.compile(r"<(status|summary|result)>([^<]*)")
-# A command in the text of a reply, and how the message behind it begins.
-_FENCE = re.compile(r"^```(?:bash|sh|shell)\n", re.MULTILINE)
-_FENCE_END = re.compile(r"\n```$", re.MULTILINE)
-RETURNED = re.compile(r"\s*<returncode>(-?\d+)</returncode>\s*(?:<\w+>\n?)?(.*)", re.DOTALL)
 _NAME_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 # The lines of a here document, and text in quotes, which are not commands.
@@ -121,11 +117,6 @@ def calls_in(reading: Reading, skipped: frozenset[int], cues: Cues) -> Iterator[
             found = noted.pop("result", "")
             ended = "\n".join(filter(None, (": ".join(noted.values()), found)))
             yield Call("", item.message, item, {}, ended, failed=bool(_EXIT.search(ended)))
-        if in_text := command_in_text(items, position):
-            command, code, printed = in_text
-            fails = code != "0" or bool(REPORTED.search(printed[-4 * _LOOKED_AT :]))
-            ended = f"{printed}\nexit code {code}"
-            yield Call("bash", item.message, item, {"command": command}, ended, fails)
         if item.kind != "tool_call":
             continue
         result = items[partners[position]] if position in partners else None
@@ -136,26 +127,6 @@ def calls_in(reading: Reading, skipped: frozenset[int], cues: Cues) -> Iterator[
         if said and not failed and call.command and REPORTED.search(said[-4 * _LOOKED_AT :]):
             call = call._replace(failed=True)
         yield call
-
-
-def command_in_text(items: Sequence[Item], position: int) -> tuple[str, str, str] | None:
-    """Return the command of a reply in whose text it is, with the exit code and what it printed.
-
-    The message behind the reply has the result, in elements of a program.
-    """
-    if items[position].kind != "assistant_message" or position + 1 == len(items):
-        return None
-    returned = RETURNED.match(items[position + 1].text)
-    commands = [*_fenced(items[position].text)] if returned else ()
-    return (commands[0], returned[1], returned[2]) if returned and len(commands) == 1 else None
-
-
-def _fenced(text: str) -> Iterator[str]:
-    """Yield the commands in fences; where a fence has no end, none behind it has one."""
-    at = 0
-    while (start := _FENCE.search(text, at)) and (end := _FENCE_END.search(text, start.end())):
-        yield text[start.end() : end.start()]
-        at = end.end()
 
 
 def _printed(text: str) -> str:
@@ -250,17 +221,6 @@ _FIELD, _MOST_OF_CHANGE = re.compile(r'"(\w+)": ?"([^"]*)(?:"|\Z)'), 50_000
 _WORD, _LONGEST_LINE = re.compile(r"\s*[^\W\d]"), 100
 _IMPORTS = re.compile(r"\s*(?:import|from|use|using|package|#include|require)\b")
 _SUFFIX = re.compile(r"\w\.\w+$")
-# Programs that show a file or what another one found, and how they and the fields of a tool name
-# the lines of a file.
-PRINTS = re.compile(
-    r"(?:cat|head|tail|less|nl|bat|sed -n|cd|pwd|echo|printf|wc|sort|uniq|xargs)(?![\w-])"
-)
-_SED_LINES = re.compile(r"\b(\d+),(\d+)p\b")
-_IS_RANGE = re.compile(r"range|lines", re.IGNORECASE)
-_IS_FIRST = re.compile(r"offset|start|first|begin|from|line_?num|^line$", re.IGNORECASE)
-_IS_LAST = re.compile(r"end|last", re.IGNORECASE)
-_IS_COUNT = re.compile(r"limit|count|length|^num", re.IGNORECASE)
-_MOST_RANGES = 6
 _MOVES = re.compile(r"\(?(?:cd|pushd)\s+(?:([\w~./@+-]*[\w~./])/?\s*$)?")
 _IS_PATH = re.compile(r"(?=.*\w)[\w~.@+-]*[/.][\w~./@+-]*")
 
@@ -280,8 +240,7 @@ class FileState(NamedTuple):
     change: Call | None = None
     """The call that changed it last."""
     line: str = ""
-    """Of an earlier summary, the first line that was new then; of a file that was only read, the
-    numbers of the lines, empty for all."""
+    """Of an earlier summary, the first line that was new then."""
 
     @property
     def is_changed(self) -> bool:
@@ -302,7 +261,7 @@ class FileState(NamedTuple):
     def new_line(self) -> str:
         """The first line that its last change made; empty for a file that was only read."""
         if self.change is None or self.state not in {"edited", "written"}:
-            return "" if self.state == "read" else self.line
+            return self.line
         return _new_line(self.change, self.path)
 
     def at(self, commit: int) -> FileState:
@@ -312,11 +271,6 @@ class FileState(NamedTuple):
 
     def then(self, after: FileState) -> FileState:
         """Return the file after it was used again."""
-        if self.state == after.state == "read":
-            lines = dict.fromkeys((*self.line.split(","), *after.line.split(",")))
-            return after._replace(
-                path=self.path, line="" if "" in lines else ",".join([*lines][-_MOST_RANGES:])
-            )
         is_gone = self.state in {"named", "deleted"}
         if after.state in {"read", "named"} and not is_gone:
             return self
@@ -358,8 +312,7 @@ def files_of(
                     del files[one]
             if verb == "restored":
                 continue
-            lines = _lines_read(call, path) if verb == "read" else ""
-            new = FileState(path, verb, call.message, change=call, line=lines)
+            new = FileState(path, verb, call.message, change=call)
             # Taken out and put in again, since the last used comes last.
             before = files.pop(path, None)
             files[path] = new if before is None else before.at(committed).then(new)
@@ -377,8 +330,7 @@ def listed(files: Sequence[FileState]) -> Sequence[FileState]:
     left = [one for one in files if one.state != "deleted" and not SCRATCH.search(one.path)]
     new = [file for file in left if file.is_changed and not file.is_committed]
     old = [file for file in left if file.is_committed] or [*left] * (not new)
-    shown = ((one.path, one.line * (one.state == "read")) for one in old[:_MOST_LISTED])
-    paths = [":".join(filter(None, one)) for one in shown] + ["…"] * (len(old) > _MOST_LISTED)
+    paths = [one.path for one in old[:_MOST_LISTED]] + ["…"] * (len(old) > _MOST_LISTED)
     return [*new[:_MOST_LISTED], *(one._replace(path=", ".join(paths)) for one in old[:1])]
 
 
@@ -427,42 +379,6 @@ def _uses(call: Call, reads_file: Mapping[str, PathFields]) -> Iterator[tuple[st
     elif call.command is not None:
         given = call.fields.get("workdir")
         yield from _uses_in(call.command, f"{given}/" if isinstance(given, str) else "")
-
-
-def shown_files(call: Call, reads_file: Mapping[str, PathFields]) -> set[str]:
-    """Return the files of a call that only shows files, which can be read again."""
-    uses = [*_uses(call, reads_file)]
-    is_shown = all(map(PRINTS.match, command_parts(call.command or "")))
-    is_shown = is_shown and all(verb == "read" for _, verb in uses)
-    return {path for path, _ in uses} if is_shown else set()
-
-
-def _lines_read(call: Call, path: str) -> str:
-    """Return the lines of a file that a call shows, as `680-759`; empty if it names none."""
-    name = path.rpartition("/")[2]
-    parts = (part for _, _, part in parts_in(call.command or "") if name in part)
-    if call.command is not None:
-        found = (one for part in parts for one in _SED_LINES.findall(part))
-        return ",".join(f"{first}-{last}" for first, last in found)
-    first, last = _pair(call) or (_number(call, _IS_FIRST), _number(call, _IS_LAST))
-    count = _number(call, _IS_COUNT)
-    if first is None and last is None and count is None:
-        return ""
-    first = 1 if first is None else first
-    last = first + count - 1 if last is None and count is not None else last
-    return "" if first < 0 else f"{first}-{last if last is not None and last > 0 else ''}"
-
-
-def _pair(call: Call) -> tuple[int | None, int | None] | None:
-    for key, one in call.fields.items():
-        if _IS_RANGE.search(key) and isinstance(one, list) and [*map(type, one)] == [int, int]:
-            return one[0], one[1]
-    return None
-
-
-def _number(call: Call, field: re.Pattern[str]) -> int | None:
-    found = (one for key, one in call.fields.items() if type(one) is int and field.search(key))
-    return next(found, None)
 
 
 def _new_line(call: Call, path: str) -> str:

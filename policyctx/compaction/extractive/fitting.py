@@ -9,8 +9,11 @@ from __future__ import annotations
 import re
 from bisect import bisect
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from heapq import merge
+from itertools import chain, groupby
+from operator import attrgetter
+from typing import NamedTuple, TypeAlias
 
 from policyctx.compaction.extractive.files import FileState
 from policyctx.compaction.extractive.languages import Cues
@@ -21,7 +24,6 @@ from policyctx.compaction.extractive.writing import (
     ENTRY,
     MARK,
     NOTE,
-    REPLY,
     SAID,
     Contents,
     Entry,
@@ -51,8 +53,6 @@ class Unit(NamedTuple):
     """How many titles and leads of its message it is under."""
     leads: bool = False
     """Whether it says what the next one is under, and nothing without it."""
-    brief: bool = False
-    """Whether it is a short reply of the user that is settled."""
 
     @property
     def user(self) -> bool:
@@ -69,13 +69,12 @@ _RATES = {Group.AGENT: 8.0, Group.TASKS: 60.0, Group.STEPS: 12.0, Group.RESULTS:
 _LAST = 12.0
 # What a word of news weighs against coming last.
 _NEWS = 0.4
-# Bytes of a short reply: of UTF-8, where a letter counts for what it says. The user's newest
-# words, which are not settled yet.
-_SHORT, _NEWEST = 64, 3
 # Characters of a result that is kept before longer ones.
 _SHORT_RESULT = 300
 # So many of its pieces are kept before its beginning.
-END_OF_LAST = 4
+_END_OF_LAST = 4
+# Quotes from which on those without room are not kept.
+_MOST_HELD = 250
 # Tokens of the label above a group, of the heading, and around an entry.
 _ABOVE, _AROUND, _CHARS_PER_TOKEN = 10.0, 2, 4
 
@@ -85,42 +84,125 @@ def ranked(contents: Contents, cues: Cues) -> tuple[Unit, ...]:
 
     The order depends on the contents alone.
     """
-    sizes = Counter(one.message for one in contents.said.get(Group.USER, ()))
-    rated = [
-        _rated(one, group, position, len(contents.of(group)), cues)
-        for group in Group
-        for position, one in enumerate(contents.of(group))
-    ]
-    rated.sort(key=_by_place)
-    rated.reverse()
+    entries = [(group, *one) for group in Group for one in _positioned(contents.of(group))]
+    counts = {group: position + 1 for group, position, _ in entries}
+    entries.sort(key=_by_place)
+    entries.reverse()
     streams: dict[tuple[Group, float], list[Unit]] = {}
     place = 0
-    for _ in range(len(rated)):
-        rate, unit = rated.pop()  # so that no unit is held twice
-        place += 1 + unit.place  # a place stays free for lines without a unit
-        unit = unit._replace(brief=unit.brief and (sizes[unit.message] == 1 or unit.message < 0))
-        streams.setdefault((unit.group, rate), []).append(unit._replace(place=place))
-    order: list[tuple[float, int, Unit]] = []
-    for (_, rate), units in streams.items():
-        size = _ABOVE
-        for unit in sorted(units, key=lambda one: (-one.weight, -one.place)):
-            # About how many tokens it has; a character beyond ASCII is one.
-            ascii_chars = len(unit.text.encode("ascii", "ignore"))
-            size += ascii_chars / _CHARS_PER_TOKEN + len(unit.text) - ascii_chars + _AROUND
-            order.append((size / rate, unit.place, unit))
-    streams.clear()
-    order.sort()
-    units = [unit for *_, unit in order]
-    order.clear()
-    return tuple(_framed(units))
+    while entries:
+        group, position, one = entries.pop()
+        text, depth = written(one, group), 0
+        rated = _rated(one, group, cues, text, position=position, count=counts[group])
+        if isinstance(one, Quote):
+            depth, place = one.depth, place + one.gap  # for the lines without a unit
+        place += 1
+        # Made in one go: what `_replace` makes on the way stays allocated.
+        unit = Unit(text, group, one.message, rated.hard, rated.weight, place, depth)
+        streams.setdefault((group, rated.rate), []).append(unit)
+    order = merge(*(_by_rank(units, rate) for (_, rate), units in streams.items()))
+    return tuple(_framed([unit for *_, unit in order]))
+
+
+def _by_rank(units: list[Unit], rate: float) -> Iterator[tuple[float, int, Unit]]:
+    """Yield the units of a stream in order, each behind its rank and its place."""
+    size = _ABOVE
+    units.reverse()
+    units.sort(key=attrgetter("weight"), reverse=True)
+    for unit in units:
+        # About how many tokens it has; a character beyond ASCII is one.
+        ascii_chars = len(unit.text.encode("ascii", "ignore"))
+        size += ascii_chars / _CHARS_PER_TOKEN + len(unit.text) - ascii_chars + _AROUND
+        yield size / rate, unit.place, unit
+
+
+def _positioned(entries: Iterable[Entry]) -> Iterator[tuple[int, Entry]]:
+    """Yield the entries of a group, each with its position; what has no room counts."""
+    position = -1
+    for one in entries:
+        position += (isinstance(one, Quote) and one.gap) or 1
+        yield position, one
+
+
+_Kind: TypeAlias = "tuple[bool, float, float]"
+
+
+def with_room(quotes: Iterable[Quote], room: int, cues: Cues) -> list[Quote]:
+    """Return the quotes, of many without those that a summary of `room` words cannot have.
+
+    These have newer ones of their stream before them that weigh no less and fill the summary. The
+    quote behind them counts them in its gap.
+    """
+    found, kinds, known = list[Quote](), list[_Kind](), dict[_Kind, _Kind]()
+    most = _MOST_HELD
+    for new in chain(quotes, (None,)):
+        if new is not None:
+            found.append(new)
+        if len(found) > most or (new is None and kinds):
+            for one in found[len(kinds) :]:
+                rated = _rated(one, SAID[one.user], cues)
+                kind = one.user, rated.rate, rated.weight
+                kinds.append(known.setdefault(kind, kind))
+            repeated = _repeated(found)
+            lost = _lost(found, kinds, room, repeated)
+            newest = {one.user: one.message for one in found}.values()
+            repeated = {i for i in repeated if found[i].message not in newest}
+            kinds = [kind for i, kind in enumerate(kinds) if i not in lost and i not in repeated]
+            found = [*_without(found, lost, repeated)]
+            most = len(found) + max(_MOST_HELD, len(found))
+    return found
+
+
+def _repeated(quotes: Sequence[Quote]) -> set[int]:
+    """Return which quotes are of messages that say nothing new."""
+    known, found, before = (set[str](), set[str]()), set[int](), list[int]()
+    for (_, user), group in groupby(range(len(quotes)), lambda i: quotes[i][1:3]):
+        for i in before:
+            known[quotes[i].user].add(quotes[i].text)
+        before = [*group]
+        if all(quotes[i].text in known[user] and not quotes[i].last for i in before):
+            found.update(before)
+    return found
+
+
+def _lost(
+    quotes: Sequence[Quote], kinds: Sequence[_Kind], room: int, repeated: Container[int]
+) -> set[int]:
+    """Return which quotes have no room. Titles and leads stay with what is under them."""
+    words = Counter[_Kind]()
+    lost, message, depth = set[int](), -1, 0
+    for i in (i for i in reversed(range(len(quotes))) if i not in repeated):
+        one, (*stream, weight) = quotes[i], kinds[i]
+        ahead = (n for (*other, least), n in words.items() if other == stream and least >= weight)
+        leads = one.message == message and one.depth < depth
+        if one.last or leads or sum(ahead) <= room:
+            words[kinds[i]] += 0 if one.last else words_in(one.text)
+            message, depth = one.message, one.depth
+            if i + 1 in lost and quotes[i + 1].message == message and quotes[i + 1].depth > depth:
+                lost.remove(i + 1)  # a lead stays one
+        else:
+            lost.add(i)
+    return lost
+
+
+def _without(
+    quotes: Sequence[Quote], lost: Container[int], repeated: Container[int]
+) -> Iterator[Quote]:
+    missing = [0, 0]
+    for i, one in enumerate(quotes):
+        if i in lost:
+            missing[one.user] += one.gap or 1
+        elif i not in repeated:
+            more, missing[one.user] = missing[one.user], 0
+            yield one._replace(gap=(one.gap or 1) + more) if more else one
 
 
 _GROUPS = [*Group]
 
 
-def _by_place(rated: tuple[float, Unit]) -> tuple[int, bool, int]:
+def _by_place(entry: tuple[Group, int, Entry]) -> tuple[int, bool, int]:
     """Return what the order of writing goes by: what user and agent said is in one order."""
-    group, message = rated[1].group, rated[1].message
+    group, message = entry[0], entry[2].message
     if group in SAID:
         return 0, message >= 0, abs(message)
     return _GROUPS.index(group), False, 0
@@ -153,60 +235,55 @@ def _framed(order: Sequence[Unit]) -> Iterator[Unit]:
             yield unit
 
 
-def _rated(one: Entry, group: Group, position: int, count: int, cues: Cues) -> tuple[float, Unit]:
-    """Return the rate of an entry's stream, and the entry as a unit.
+class _Rated(NamedTuple):
+    rate: float
+    """That of its stream."""
+    weight: float
+    hard: bool = False
 
-    `position` is its place in its group of `count` entries.
+
+def _rated(
+    one: Entry, group: Group, cues: Cues, text: str = "", *, position: int = 0, count: int = 1
+) -> _Rated:
+    """Return what the rank of an entry depends on.
+
+    `text` is how it is written, and `position` its place in its group of `count` entries.
     """
-    weight = float(position)
-    unit = Unit(written(one, group), group, one.message, hard=False, weight=weight, place=0)
-    if isinstance(one, Quote):
-        unit = unit._replace(depth=one.depth, place=int(one.gap))
     if isinstance(one, FileState):
-        rate = _CHANGED_FILE if one.is_changed else _OTHER_FILE
-        return rate, unit._replace(weight=-weight)
+        return _Rated(_CHANGED_FILE if one.is_changed else _OTHER_FILE, -position)
     if group in {Group.USER, Group.EARLIER}:
-        is_new = position >= count - _NEWEST
-        return _weighed(one, unit, position / count, cues, is_new=is_new)
+        return _weighed(one, group, position / count, cues)
+    rate, weight = _RATES[group], float(position)
     if one.last:
-        is_end = position >= count - END_OF_LAST
-        return _LAST, unit if is_end else unit._replace(weight=-weight)
-    if one.working:
-        return _OF_WORK, unit
-    if group is Group.RESULTS:
-        rate = _RATES[Group.STEPS if position >= count - NEWEST_CALLS else group]
-        weight += count * (len(unit.text) <= _SHORT_RESULT) + count * unit.text.startswith("- git ")
-        return rate, unit._replace(weight=weight)
-    if group is Group.TASKS:
+        rate, weight = _LAST, weight if position >= count - _END_OF_LAST else -weight
+    elif one.working:
+        rate = _OF_WORK
+    elif group is Group.RESULTS:
+        rate = _RATES[Group.STEPS] if position >= count - NEWEST_CALLS else rate
+        weight += count * (len(text) <= _SHORT_RESULT) + count * text.startswith("- git ")
+    elif group is Group.TASKS:
         weight = -weight
     elif group is Group.AGENT:
         weight = _NEWS * min(cues.news.count_in(one.text), 2) + weight / count
-    return _RATES[group], unit._replace(weight=weight)
+    return _Rated(rate, weight)
 
 
-def _weighed(
-    one: Quote, unit: Unit, recency: float, cues: Cues, *, is_new: bool
-) -> tuple[float, Unit]:
+def _weighed(one: Quote, group: Group, recency: float, cues: Cues) -> _Rated:
     if one.pasted:
-        return _LITTLE, unit._replace(weight=recency)
+        return _Rated(_LITTLE, recency)
     weight, hard = weight_of(one.text, cues)
-    unit = unit._replace(weight=weight + recency, hard=hard)
-    if unit.group is Group.EARLIER:
-        return _EARLIER, unit
-    if hard:
-        return _ORDERS, unit
-    is_short = len(one.text.encode(errors="replace")) <= _SHORT
-    is_new = is_new or one.message < 0 or cues.negations.found_in(one.text)
-    unit = unit._replace(brief=one.brief or (is_short and not is_new))
+    if hard or group is Group.EARLIER:
+        return _Rated(_EARLIER if group is Group.EARLIER else _ORDERS, weight + recency, hard)
     is_fact = values_in(one.text) or NAME.search(one.text)
-    return (_LITTLE if weight < 0 else _USERS_FACTS if is_fact else _USERS_REST), unit
+    rate = _LITTLE if weight < 0 else _USERS_FACTS if is_fact else _USERS_REST
+    return _Rated(rate, weight + recency)
 
 
 # Words of the shortest unit that may be shortened, and the share of it that has to stay.
 _LONG, _LEAST_SHARE = 30, 0.5
 # Units that are tried first; then twice as many, as long as they fit.
 _TRIED_FIRST = 64
-_WORD = re.compile(rf"{CJK.pattern}|(?:(?!{CJK.pattern})\S)+")
+_WORD = re.compile(rf"{CJK}|(?:(?!{CJK})\S)+")
 _PART_OF_WORD = re.compile(r"[A-Za-z0-9_]+$")
 # The groups whose messages have lines below their first.
 _QUOTES = (Group.USER, Group.AGENT, Group.EARLIER)
@@ -266,15 +343,7 @@ def lines_of(units: Sequence[Unit], layout: Layout, left_out: LeftOut) -> Iterat
 
 
 def _line(unit: Unit, before: Unit | None) -> str:
-    """Return a unit as it is written behind another: below it if both are of one message.
-
-    A short reply stands below what it answers, or below another one.
-    """
-    if unit.brief and before is not None and before.message != unit.message:
-        if before.brief:
-            return NOTE + unit.text.removeprefix(ENTRY)
-        if before.group is Group.AGENT:
-            return NOTE + REPLY + unit.text.removeprefix(ENTRY)
+    """Return a unit as it is written behind another: below it if both are of one message."""
     if before is None or unit.message != before.message or unit.group not in _QUOTES:
         return unit.text
     # Where lines of a message are missing, it is marked.
@@ -283,20 +352,18 @@ def _line(unit: Unit, before: Unit | None) -> str:
 
 
 def fitted(
-    order: Sequence[Unit], limits: Sequence[Limit], layout: Layout, contents: Contents, archive: str
+    order: Sequence[Unit], limits: Sequence[Limit], layout: Layout, left_out: LeftOut, archive: str
 ) -> list[SummaryLine]:
     """Return the lines of the longest prefix of the order that fits within all limits.
 
-    The order is that of the contents; `archive` names what holds the messages.
+    `left_out` says what is missing from the order; `archive` names what holds the messages.
     """
     users = sum(unit.user for unit in order)
-    is_gap = any(one.gap for one in contents.said.get(Group.USER, ()))
 
-    def lines(units: Sequence[Unit], *cut: Unit) -> list[SummaryLine]:
-        left_out = contents.left_out
-        if is_gap or sum(unit.user for unit in units) < users:
-            left_out = left_out.with_more(archive)
-        return list(lines_of((*units, *cut), layout, left_out))
+    def lines(units: Sequence[Unit], *cut: Unit) -> Iterator[SummaryLine]:
+        is_whole = sum(unit.user for unit in units) == users
+        more = left_out if is_whole else left_out.with_more(archive)
+        return lines_of((*units, *cut), layout, more)
 
     most = _TRIED_FIRST
     while most < len(order) and _fit(lines(order[:most]), limits):
@@ -310,16 +377,16 @@ def fitted(
         unit = order[len(units)]
         cut = _shortened(unit, lines(units, unit), limits)
         if cut is not None and _fit(lines(units, cut), limits):
-            return lines(units, cut)
-    return lines(units) if units else []
+            return [*lines(units, cut)]
+    return [*lines(units)] if units else []
 
 
-def _fit(lines: Sequence[SummaryLine], limits: Sequence[Limit]) -> bool:
+def _fit(lines: Iterable[SummaryLine], limits: Sequence[Limit]) -> bool:
     text = "\n".join(line.text for line in lines)
     return all(limit.holds(text) for limit in limits)
 
 
-def _shortened(unit: Unit, lines: Sequence[SummaryLine], limits: Sequence[Limit]) -> Unit | None:
+def _shortened(unit: Unit, lines: Iterable[SummaryLine], limits: Sequence[Limit]) -> Unit | None:
     """Return a unit cut to the room that the other lines leave; None if it is short."""
     line = unit.text
     if unit.group not in (*_QUOTES, Group.STEPS, Group.RESULTS) or words_in(line) < _LONG:

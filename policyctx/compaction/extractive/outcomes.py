@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterator, Sequence
-from itertools import filterfalse
+from collections.abc import Sequence
 
 from policyctx.compaction.extractive.files import (
     EXCEPTION,
-    PRINTS,
     REPORTED,
+    SCRATCH,
     Call,
     command_parts,
     parts_in,
 )
-from policyctx.compaction.extractive.texts import lines_in, marked, one_line, shortened
+from policyctx.compaction.extractive.texts import marked, one_line, shortened
 
 # Of a result only the beginning and the end are looked at.
 LOOKED_AT = 2_000
@@ -30,14 +29,19 @@ RUNS_ON = re.compile(
 )
 STARTED, NO_RESULT = "started in the background", "called, no result yet"
 NO_OUTPUT, UNQUOTED = "no output", "output not quoted"
-# Programs and tools that search the files of the work; what they say beside what they found.
-_SEARCHES = re.compile(
-    r"(?:\S*[_-])?(?:rg|grep|glob|find|fd|ls|tree|git (?:grep|ls-files))(?![\w-])"
+# A command that only shows something, or makes room for another; and what reads or searches files,
+# of programs and of tools.
+SHOWS = re.compile(
+    r"#|\S+ version\b|\S.* --(?:help|version|dry-run)\b|git\b|(?:awk|cat|cd|chmod|date"
+    r"|df|diff|du|echo|file|find|grep|head|jq|ls|mkdir|nl|open|pgrep|ps|pwd|rg|sed(?! -i)|sleep"
+    r"|sort|source|stat|tail|test(?= -)|true|wc|which)\b"
 )
-_FOUND = re.compile(r"\s*(?:Found \d+ files?)?\s*$")
-# The changed lines of a diff, and how many are quoted of all hunks.
-_DIFF, _MOST_OF_DIFF = re.compile(r"^diff --git ", re.MULTILINE), 50_000
-_CHANGED, _MOST_CHANGED = re.compile(r"^[+-].*\w.*", re.MULTILINE), 12
+_READS = re.compile(
+    r"(?:\S*[_-])?(?:rg|grep|glob|find|fd|ls|tree|cat|head|tail|less|nl|bat|sed -n|cd|pwd|echo"
+    r"|printf|wc|sort|uniq|xargs|read|view|git (?:grep|ls-files|diff|show))(?![\w-])"
+)
+# What is no text but fields, of which an end says nothing of the rest.
+_FIELDS = re.compile(r"\s*(?:\{|\[\s*[{\[])")
 # What a client says before the beginning of a result that it saved to a file.
 _PREVIEW = re.compile(r"\n\s*Preview \(first ")
 
@@ -91,10 +95,9 @@ def outcome_of(call: Call, command: str, most: int = 0) -> str:
     codes = _EXIT_CODE.findall(ends)
     runs = not codes and RUNS_ON.search(ends)
     code = f"exit code {max(codes, key=int)}" if codes else "failed" if call.failed else ""
-    parts = [f"{separator}{plain}" for separator, plain, _ in parts_in(command)]
     # The end of a long command may be in what was cut out.
-    given = [f"{separator}{plain}" for separator, plain, _ in parts_in(call.command or "")]
-    if len(given) > 1 and _CLOSES.match(given[-1]):
+    parts = [f"{sign}{plain}" for sign, plain, _ in parts_in(call.command or command)]
+    if len(parts) > 1 and _CLOSES.match(parts[-1]):
         code = ""
     elif code == "exit code 0" and re.search("[;|]", " ".join(parts)):
         code += " of the last command"
@@ -126,9 +129,8 @@ def outcome_of(call: Call, command: str, most: int = 0) -> str:
 
 def _is_of_last(parts: Sequence[str]) -> bool:
     """Whether the end of what a chain printed is of its last command, which does not only show."""
-    shows = _SEARCHES.match(parts[-1].lstrip("&")) or PRINTS.match(parts[-1].lstrip("&"))
     is_chain = all(one.startswith("&&") for one in parts[1:])
-    return len(parts) == 1 or (is_chain and not shows)
+    return len(parts) == 1 or (is_chain and not SHOWS.match(parts[-1].lstrip("&")))
 
 
 def _without_frame(lines: Sequence[str]) -> list[str]:
@@ -145,53 +147,17 @@ def _surrounds(line: str) -> bool:
     return not bare or bool(_EXIT_CODE.search(bare) or _FRAME.match(bare))
 
 
-def names_only(call: Call, paths: Container[str]) -> bool:
-    """Whether a result only names files that are listed."""
-    told = filterfalse(_FOUND.match, lines_in(call.result or ""))
-    return next(told, None) in paths and all(line in paths for line in told)
+def shown_of(call: Call, command: str) -> str:
+    """Return a result, of a long one its ends; nothing of a long one that the agent can read again.
 
-
-def shown_of(call: Call, command: str, *, is_file: bool) -> str:
-    """Return a result, of a diff its hunks.
-
-    Of a long file, and of a long list of what was found in files, nothing is quoted.
+    That is files, what a search found in them, and fields.
     """
     text = call.result or ""
-    start = text[:LOOKED_AT]
-    if preview := _PREVIEW.search(start):
-        return one_line(start[: preview.start()])
-    if diff := _DIFF.search(start):
-        before = map(one_line, _without_frame(start[: diff.start()].split("\n")))
-        hunks = _hunks(text[diff.start() : diff.start() + _MOST_OF_DIFF])
-        return shortened(" / ".join(filter(None, (*before, *hunks))), LONGEST_RESULT, 2)
-    is_long = len(text) > LONGEST_RESULT and not call.failed
-    if is_long and is_file and not call.command:
-        return UNQUOTED
-    parts = command_parts(call.command or "")
-    is_search = any(map(_SEARCHES.match, parts or [call.tool.lower()]))
-    is_search = is_search and all(_SEARCHES.match(one) or PRINTS.match(one) for one in parts)
-    said = "" if is_long and is_search else outcome_of(call, command, LONGEST_RESULT)
-    return said.removeprefix("exit code 0: ")
-
-
-def _hunks(text: str) -> Iterator[str]:
-    """Yield the files of a diff, except new ones, with the first changed lines of each hunk.
-
-    Of many hunks that is one line each, a new one if there is any.
-    """
-    most = _MOST_CHANGED // max(1, text.count("\n@@ ")) or 1
-    for file in text.split("diff --git ")[1:]:
-        head, *hunks = file.split("\n@@ ")
-        changed = [_CHANGED.findall(hunk.partition("\n")[2]) for hunk in hunks]
-        # Where only the end of the last line changed, both sides read the same.
-        changed = [found for found in changed if _side("-", found) != _side("+", found)]
-        if most == 1:
-            changed = [sorted(found, key=lambda line: line[0] == "-") for found in changed]
-        shown = (line for found in changed for line in found[:most])
-        lines = " … ".join(shortened(one_line(line), _LONGEST_LINE) for line in shown)
-        if lines and "\nnew file mode" not in head:
-            yield f"{head.split(chr(10))[0].rpartition(' b/')[2]}: {lines}"
-
-
-def _side(sign: str, lines: Sequence[str]) -> list[str]:
-    return [line[1:] for line in lines if line[0] == sign]
+    if preview := _PREVIEW.search(text, 0, LOOKED_AT):
+        return one_line(text[: preview.start()])
+    parts = command_parts(call.command or "") or [call.tool.lower()]
+    is_again = call.path is not None or all(map(_READS.match, parts)) or _FIELDS.match(text)
+    is_outside = any(map(SCRATCH.search, command.split()))
+    if len(text) > LONGEST_RESULT and is_again and not (call.failed or is_outside):
+        return ""
+    return outcome_of(call, command, LONGEST_RESULT).removeprefix("exit code 0: ")

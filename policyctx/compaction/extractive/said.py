@@ -17,7 +17,6 @@ from itertools import islice
 from typing import NamedTuple
 
 from policyctx.compaction.assembly import History
-from policyctx.compaction.extractive.files import RETURNED, command_in_text
 from policyctx.compaction.extractive.languages import Cues, cues_of
 from policyctx.compaction.extractive.texts import (
     NAME,
@@ -30,7 +29,6 @@ from policyctx.compaction.extractive.texts import (
 )
 from policyctx.definitions.items import MEDIA_TYPES, Item
 from policyctx.messages.reading import Reading
-from policyctx.tokens.encoders import words_in
 
 # Characters of a question of a tool that asks, and of the answer.
 _LONGEST_QUESTION, _LONGEST_ANSWER = 300, 480
@@ -40,6 +38,8 @@ _TAG = re.compile(r"</?[A-Za-z][\w -]*>")
 _LONGEST_NAME = 80
 # Characters of a text that the client put in place of a command.
 _LONGEST_EXPANDED = 1_600
+# How a message of an agent's program begins that has the result of a command in a reply.
+_RETURNED = re.compile(r"\s*<returncode>")
 # Pieces of either end that are kept of an earlier answer, and of a message of the user.
 _MOST_PIECES, _TYPED_PIECES = 125, 12
 # What stays of the middle of a message of the user.
@@ -48,8 +48,6 @@ _RULE = re.compile(
     r"|\b(?:[Dd]o not|[Dd]on't|DON'T) (?:need|have)\b"
     r"|必须|禁止|不得|严禁"
 )
-# Words of a note that says more than what the agent does next.
-LONG_NOTE = 30
 # The words before the question of a tool behind its answer.
 ASKED = " [answers: "
 # Characters of a system message that is quoted, and of one in an element of its client.
@@ -81,23 +79,26 @@ class Quote(NamedTuple):
     """Whether it is of the agent's last messages."""
     working: bool = False
     """Whether the agent said it before its calls."""
-    gap: bool = False
-    """Whether pieces before it were left out, since no room is for them."""
+    gap: int = 0
+    """1 if pieces before it were left out, and one more for each that no summary has room for."""
     depth: int = 0
     """How many titles and leads of its message it is under."""
-    brief: bool = False
-    """Whether an earlier summary has it below what it replies to."""
+    ago: int = 0
+    """How many calls came after it, if the agent said it."""
 
 
 def quotes_in(history: History, reading: Reading, skipped: frozenset[int]) -> Iterator[Quote]:
     """Yield what was said, in order; of what the agent said before its calls only the newest."""
     kept, last, working = _of_agent(history, reading, skipped)
+    before = ""
     for position, item in enumerate(reading.items):
         if item.message in skipped:
             continue
-        author = "program" if RETURNED.match(item.text) else history.author_of(item)
-        if author == "program" and _is_expanded(reading, position, skipped):
-            text = shortened(one_line(item.text), _LONGEST_EXPANDED)
+        author = _author_of(item, history)
+        is_expanded = author == "program" and before.startswith("<command-")
+        before = item.text.lstrip()
+        if is_expanded and item.kind == "user_message" and not _TAG.match(before):
+            text = shortened(one_line(before), _LONGEST_EXPANDED)
             yield Quote(f"[program: {text}]", item.message, user=True, pasted=True)
         elif item.kind != "assistant_message":
             yield from _not_agents(item, author, reading, position)
@@ -106,8 +107,15 @@ def quotes_in(history: History, reading: Reading, skipped: frozenset[int]) -> It
             pieces = pieces_of(item.text, of_agent=True)
             ends = ((one, 0) for one in pieces) if is_last else _ends_of(pieces, _MOST_PIECES)
             for one, more in ends:
-                quote = Quote(one.text, item.message, user=False, last=is_last, depth=one.depth)
-                yield quote._replace(working=is_last and working, gap=more > 0)
+                yield Quote(
+                    one.text,
+                    item.message,
+                    user=False,
+                    last=is_last,
+                    working=is_last and working,
+                    gap=int(more > 0),
+                    depth=one.depth,
+                )
 
 
 def _ends_of(
@@ -140,44 +148,30 @@ def _of_agent(
     """Return the agent's messages that are quoted, the last of them, and whether it still works.
 
     Of each turn the messages behind its calls are quoted, and what the user's last message
-    interrupted; of a turn that goes on the last one, and the longest.
+    interrupted; of a turn that goes on the last one.
     """
     kept, notes, said, stopped = set[int](), list[Item](), list[Item](), list[Item]()
-    for position, item in enumerate(reading.items):
-        if item.message in skipped:
-            continue
+    for item in (one for one in reading.items if one.message not in skipped):
         if item.kind == "assistant_message" and item.text:
             said.append(item)
-        if item.kind == "tool_call" or command_in_text(reading.items, position):
-            notes += said
-            said = []
+        elif item.kind == "tool_call" or _RETURNED.match(item.text):
+            notes, said = said or notes, []
         elif _is_typed(item, history):
             kept.update(one.message for one in said)
             stopped = [] if said else notes[-1:] or stopped
             notes, said = [], []
-    longest = max(notes, key=lambda one: words_in(one.text), default=None)
-    is_long = not said and longest is not None and words_in(longest.text) >= LONG_NOTE
-    last = {one.message for one in said[-1:] or (*notes[-1:], *([longest] if is_long else ()))}
+    last = {one.message for one in said[-1:] or notes[-1:]}
     left = said or ([] if last else stopped)
     return kept | last | {one.message for one in left}, last, not said
 
 
-def _is_expanded(reading: Reading, position: int, skipped: frozenset[int]) -> bool:
-    """Whether a text of a program is what the command before it stands for."""
-    item, before = reading.items[position], reading.items[max(0, position - 1)]
-    is_element = _TAG.match(item.text.lstrip()) is not None
-    is_plain = item.kind == "user_message" and not is_element
-    is_behind = before is not item and before.message not in skipped
-    return is_plain and is_behind and before.text.lstrip().startswith("<command-")
+def _author_of(item: Item, history: History) -> str:
+    return "program" if _RETURNED.match(item.text) else history.author_of(item)
 
 
 def _is_typed(item: Item, history: History) -> bool:
-    is_users = item.kind == "user_message" and history.author_of(item) != "program"
-    return (
-        is_users
-        and not RETURNED.match(item.text)
-        and any(not one.text.startswith("[<") for one in pieces_of(item.text))
-    )
+    is_users = item.kind == "user_message" and _author_of(item, history) != "program"
+    return is_users and any(not one.text.startswith("[<") for one in pieces_of(item.text))
 
 
 def _not_agents(item: Item, author: str, reading: Reading, position: int) -> Iterator[Quote]:
@@ -188,8 +182,10 @@ def _not_agents(item: Item, author: str, reading: Reading, position: int) -> Ite
         for one, more in _ends_of(pieces_of(item.text), _TYPED_PIECES, _is_rule):
             # An element that a program put there says little of what the user wants.
             if not (one.pasted and one.text.startswith("[<")):
-                quote = Quote(one.text, item.message, user=True, pasted=one.pasted)
-                yield quote._replace(gap=more > 0, depth=one.depth)
+                gap = int(more > 0)
+                yield Quote(
+                    one.text, item.message, user=True, pasted=one.pasted, gap=gap, depth=one.depth
+                )
     elif item.kind == "system_prompt":
         yield from _prohibited(item)
     elif is_unreadable(item):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from policyctx.compaction.extractive.files import (
@@ -12,31 +12,25 @@ from policyctx.compaction.extractive.files import (
     FileState,
     command_parts,
     parts_in,
-    shown_files,
 )
 from policyctx.compaction.extractive.outcomes import (
     ID_SAID,
-    LONGEST_RESULT,
     LONGEST_WORDS,
     LOOKED_AT,
     NO_OUTPUT,
     NO_RESULT,
     NOT_MADE,
     RUNS_ON,
+    SHOWS,
     STARTED,
     UNQUOTED,
-    names_only,
     outcome_of,
     shown_of,
 )
 from policyctx.compaction.extractive.said import Quote
 from policyctx.compaction.extractive.texts import one_line, shortened
-from policyctx.planning.superseded import PathFields
 
-_MOST_TASKS, _MOST_MADE, _MOST_RUNNING, _MOST_NAMES = 30, 4, 8, 4
-# Of the commands before the last message, and after it.
-_MOST_BEFORE, _MOST_AFTER, _MOST_CHECKS, _MANY = 5, 10, 2, 100
-_MOST_RESULTS = 24
+_MOST_TASKS, _MOST_NAMES, _MANY, _MOST_RESULTS = 30, 4, 100, 24
 # Calls that are listed before anything else of the results.
 NEWEST_CALLS = 3
 _LONGEST_LINE, _LONGEST_COMMAND, _LONGEST_WHOLE = 160, 240, 900
@@ -147,12 +141,6 @@ _RUNS = re.compile(
 )
 _PARTS_OF_NAME = re.compile(r"[^A-Za-z0-9.]+")
 _FIRST_WORDS = 4
-# A command that only shows something, or makes room for another.
-_SHOWS = re.compile(
-    r"#|\S+ version\b|\S.* --(?:help|version|dry-run)\b|git\b|(?:awk|cat|cd|chmod|date"
-    r"|df|diff|du|echo|file|find|grep|head|jq|ls|mkdir|nl|open|pgrep|ps|pwd|rg|sed(?! -i)|sleep"
-    r"|sort|source|stat|tail|test(?= -)|true|wc|which)\b"
-)
 # The first word of a command, or option, that says what it does: change something other than files
 # of the work, or show or check something.
 _SAYS = re.compile(
@@ -167,18 +155,18 @@ _CHECK, _CHANGE, _OTHER = "check ", "change ", "other "
 _COMMIT = f"{_CHANGE}git commit"
 _CREATES = re.compile(rf"{_CHANGE}.* (?:create|fork|open)\b")
 _IS_SILENT = re.compile(rf"(?!{_CHANGE}(?!git ))")
+_WORD = re.compile(r"[\w-]+")
 # What leads a result, and the words in place of one.
 _RESULT = " => "
 _SIGN = re.compile(rf"{_RESULT}|; (?={STARTED}|{NO_RESULT})")
 # What is not quoted before the first command of several.
 _LEADS = re.compile(r"cd |\w+=\S*$")
-# The mark of a step that files were changed after, and the line between steps that says which came
-# after everything that was said.
-_SINCE, _SAID = "; changed since: ", "(since the last message above)"
+# The mark of a step that files were changed after.
+_SINCE = "; changed since: "
 
 
 class _Step(NamedTuple):
-    """A command that is quoted, or the line between them."""
+    """A command that is quoted."""
 
     command: str
     outcome: str
@@ -204,10 +192,6 @@ class _Step(NamedTuple):
     def goes_on(self) -> bool:
         """Whether it was started in the background, and nothing said that it ended."""
         return self.outcome.startswith(STARTED)
-
-    def waits_for(self, path: str) -> bool:
-        """Whether it is a call with this path that has no result."""
-        return self.outcome == NO_RESULT and self.command.endswith(f" {path}")
 
     @property
     def is_made(self) -> bool:
@@ -263,22 +247,12 @@ def steps_of(
     that were changed after them. `said` is the position of the last message that is quoted;
     negative for an earlier summary.
     """
-    steps = [_read(one) for one in earlier if said < 0 or one.text != _SAID]
+    steps = [_read(one) for one in earlier]
     answered = next((call for call in reversed(calls) if call.result is not None), None)
-    begun = (steps[-1].message if steps else 0, calls[0].tool if calls else "")
     moves: dict[str, int] = {}
     for call in calls:
-        command = _command_of(call)
-        if call.result is not None and not _NOTHING_NEW.search(call.result[:LOOKED_AT]):
-            bare = " | ".join(command_parts(call.command or ""))
-            moves |= {f"git {one}": call.message for one in _MOVES.findall(bare)}
-        if call.path and call.result is not None:
-            # What is known of a file now takes the place of a call that had no result.
-            steps = [one for one in steps if not one.waits_for(call.path)]
-        # A shell that is given nothing goes on with the command before.
-        waits = call.command == "" and bool(steps) and begun == (steps[-1].message, call.tool)
-        begun = (call.message, call.tool) if waits or command else begun
-        at = len(steps) - 1 if waits else _asked_for(call, steps)
+        moves |= dict.fromkeys(_moved_by(call), call.message)
+        command, at = _command_of(call), _asked_for(call, steps)
         if at is not None:
             command = steps[at].command
             outcome = outcome_of(call, command, _LONGEST_WHOLE * (not call.tool))
@@ -292,9 +266,8 @@ def steps_of(
                 continue
             del steps[at]
         else:
-            is_open = call.result is None and call.path and not call.command
             step = _step(command, "", call.message)
-            if not (step.keys or _ids_begun(call) or is_open):
+            if not (step.keys or _ids_begun(call)):
                 continue
             command = command or _named(call)
             is_whole = not call.tool or (call is answered and not step.is_known)
@@ -304,11 +277,8 @@ def steps_of(
         steps.append(step)
         if len(steps) > 2 * _MANY:
             old = [one for one in steps[:_MANY] if one.goes_on or one.is_made or one.checks]
-            steps[:_MANY] = old[-_MOST_AFTER:]
-    if said >= 0:
-        at = next((i for i, one in enumerate(steps) if one.message >= said), len(steps))
-        steps[at:at] = [_Step(_SAID, "", said, frozenset({_CHANGE}))] if at else []
-    steps = _chosen(steps)
+            steps[:_MANY] = old[-_MOST_ENDED:]
+    steps = _chosen(steps, said)
     commits = [step for step in steps if _COMMIT in step.keys][-1:]
     return tuple(
         one.quoted(files if one.checks or one in commits else None, moves if one.checks else {})
@@ -316,20 +286,24 @@ def steps_of(
     )
 
 
+def _moved_by(call: Call) -> Iterator[str]:
+    """Yield the commands of git by which a call put other files in place."""
+    result = call.result or ""
+    is_made = call.result is not None and not _NOTHING_NEW.search(result[:LOOKED_AT])
+    if is_made and (not call.failed or _CONFLICT.search(result)):
+        bare = " | ".join(command_parts(call.command or ""))
+        yield from (f"git {one}" for one in _MOVES.findall(bare))
+
+
 def results_of(
-    earlier: Iterable[Quote],
-    calls: Sequence[Call],
-    files: Sequence[FileState],
-    reads_file: Mapping[str, PathFields],
+    earlier: Iterable[Quote], calls: Sequence[Call], files: Sequence[FileState]
 ) -> tuple[Quote, ...]:
     """Return the newest results of other calls, each with its call, none before a change.
 
-    A long file and a long list of what was found in files are not quoted, since the agent can read
-    them again. The newest calls of all are listed with whatever they have, and so are those that
-    wait for a result.
+    The newest calls of all are listed with whatever they have, and so are those that wait for a
+    result.
     """
     changed = max((one.message for one in files if one.is_new), default=-1)
-    paths = {one.path for one in files}
     found: dict[str, Quote] = {}
     long, begun = set[str](), {one for call in calls for one in _ids_begun(call)}
     for newer, call in enumerate(reversed(calls)):
@@ -338,20 +312,13 @@ def results_of(
         if call.message <= changed or any(key.startswith(_CHANGE) for key in keys):
             earlier = ()
             break
-        shows = shown_files(call, reads_file)
-        is_long = len(call.result or "") > LONGEST_RESULT
-        is_outside = any(map(SCRATCH.search, shows))
-        if shows and (shows <= paths if call.failed else is_long and not is_outside):
-            continue
-        if not (command or begun.isdisjoint(re.findall(r"[\w-]+", call.text[:LOOKED_AT]))):
-            continue
+        is_poll = not command and begun.intersection(_WORD.findall(call.text[:LOOKED_AT]))
         given = command or _given(call, is_new=newer < NEWEST_CALLS)
-        is_step = keys or (call.result is None and call.path and not call.command)
-        if given and call.tool and not is_step and _listed(call) is None:
-            said = shown_of(call, command, is_file=bool(shows))
-            if not said or call.result in long or names_only(call, paths):
+        if given and call.tool and not (keys or is_poll) and _listed(call) is None:
+            said, result = shown_of(call, command), call.result or ""
+            if not said or result in long:
                 continue
-            long |= {call.result} if call.result and is_long else set()
+            long |= {result} if len(result) > LONGEST_WORDS else set()
             sign = "; " if call.result is None else _RESULT
             found.setdefault(given, _fact(f"{given}{sign}{said}", call.message))
         if len(found) == _MOST_RESULTS:
@@ -372,35 +339,35 @@ def _given(call: Call, *, is_new: bool) -> str:
     return one_line(f"{call.tool} {shortened(texts, _LONGEST_LINE)}").replace(_RESULT, " ")
 
 
-def _chosen(steps: Sequence[_Step]) -> list[_Step]:
+_MOST_ENDED = 10
+# The steps of each kind that are listed at most, the newest. What was said of a check is read
+# beside its last run.
+_MOST: Sequence[tuple[Callable[[_Step], object], int]] = (
+    (lambda one: one.goes_on, 8),
+    (lambda one: not one.goes_on, _MOST_ENDED),
+    (lambda one: one.is_made, 4),
+    (lambda one: one.checks, 2),
+    (lambda one: one.checks and NOT_MADE.match(one.outcome), 2),
+)
+
+
+def _chosen(steps: Sequence[_Step], said: int) -> list[_Step]:
     """Return the steps that are still of use: before the last message those of a known kind."""
-    at = next((i for i, one in enumerate(steps) if one.command == _SAID), 0)
     left = [
         one
-        for i, one in enumerate(steps)
-        if one.goes_on or i >= at or one.is_known or one.outcome == NO_RESULT
+        for one in steps
+        if one.goes_on
+        or one.outcome == NO_RESULT
+        or ((one is steps[-1] or not one.is_void) and (one.is_known or not 0 <= said > one.message))
     ]
-    left = [one for one in left if one.goes_on or one is left[-1] or not one.is_void]
-    made = [one for one in left if one.is_made][-_MOST_MADE:]
-    running = [one for one in left if one.goes_on][-_MOST_RUNNING:]
-    ended = [one for one in left if not one.goes_on]
-    at = next((i for i, one in enumerate(ended) if one.command == _SAID), 0)
-    ended = [*ended[max(0, at - _MOST_BEFORE) : at], *ended[at:][-_MOST_AFTER:]]
-    # What was said of a check is read beside its last run.
-    checks = [one for one in left if one.checks]
-    failed = [one for one in checks if NOT_MADE.match(one.outcome)][-_MOST_CHECKS:]
-    kept = {id(one) for one in (*made, *running, *ended, *checks[-_MOST_CHECKS:], *failed)}
-    left = [one for one in left if id(one) in kept]
-    # What is the first or the last line parts nothing.
-    return [one for i, one in enumerate(left) if one.command != _SAID or 0 < i < len(left) - 1]
+    kept = {id(one) for is_one, most in _MOST for one in [*filter(is_one, left)][-most:]}
+    return [one for one in left if id(one) in kept]
 
 
 def _read(one: Quote) -> _Step:
     """Return the step of a line in an earlier summary."""
     text, _, since = one.text.partition(_SINCE)
     command, outcome = (*_SIGN.split(text, 1), "")[:2]
-    if command == _SAID:
-        return _Step(command, outcome, one.message, frozenset({_CHANGE}))
     return _step(command, outcome, one.message, since)
 
 
@@ -408,7 +375,7 @@ def _asked_for(call: Call, steps: Sequence[_Step]) -> int | None:
     """Return the position of the step that a call asks about by the id that its result names."""
     if call.command is not None:
         return None
-    named = set(re.findall(r"[\w-]+", call.text[:LOOKED_AT]))
+    named = set(_WORD.findall(call.text[:LOOKED_AT]))
     ids = (ID_SAID.search(step.outcome) for step in steps)
     return next((i for i, one in enumerate(ids) if one is not None and one[1] in named), None)
 
@@ -457,7 +424,7 @@ def _key_of(part: str) -> str:
     words = [word for word in bare.split() if "=" not in word and not word.startswith("-")]
     program = words[0].rpartition("/")[2] if words else ""
     says = _SAYS.search(" ".join(bare.split()[: 2 * _FIRST_WORDS]))
-    if not words or _SHOWS.match(bare) or (says and says["shows"]):
+    if not words or SHOWS.match(bare) or (says and says["shows"]):
         return ""
     if says and says["alters"]:
         return f"{_CHANGE}{bare}"

@@ -8,6 +8,7 @@ prefix of that order, written in sections and in the order of the conversation.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import groupby
 
@@ -20,11 +21,12 @@ from policyctx.compaction.extractive.fitting import (
     first_words,
     fitted,
     ranked,
+    with_room,
 )
 from policyctx.compaction.extractive.languages import SHIPPED, Cues, Language, cues_of
-from policyctx.compaction.extractive.said import LONG_NOTE, UNREADABLE, Quote, quotes_in
+from policyctx.compaction.extractive.said import UNREADABLE, Quote, quotes_in
 from policyctx.compaction.extractive.state import results_of, steps_of, tasks_of
-from policyctx.compaction.extractive.texts import pieces_of
+from policyctx.compaction.extractive.texts import lines_in, pieces_of
 from policyctx.compaction.extractive.writing import (
     NOTHING,
     Contents,
@@ -54,10 +56,13 @@ _ORDER = re.compile(
 _TOKENIZER = "o200k_base"
 
 
-def gathered(history: History, cues: Cues, *, is_stepped: bool = True) -> Contents:
+def gathered(
+    history: History, cues: Cues, *, is_stepped: bool = True, room: int | None = None
+) -> Contents:
     """Return what a history holds; raises `MessagesError` if it is not a list of messages.
 
-    Without `is_stepped` no commands are gathered, which takes half of the time.
+    Without `is_stepped` no commands are gathered, which takes half of the time. What a summary of
+    `room` words cannot hold may be missing.
     """
     reading = Reading(history.shapes)
     reading.extend(history.messages)
@@ -69,7 +74,8 @@ def gathered(history: History, cues: Cues, *, is_stepped: bool = True) -> Conten
     def carried(group: Group) -> list[Quote]:
         return [one for found in before for one in found.contents.said.get(group, ())]
 
-    quotes = [*quotes_in(history, reading, skipped | frozenset(others))]
+    read = _changing(quotes_in(history, reading, skipped | frozenset(others)))
+    quotes = [*read] if room is None else with_room(read, room, cues)
     calls = list(calls_in(reading, skipped, cues))
     del reading
     files = files_of(
@@ -79,13 +85,10 @@ def gathered(history: History, cues: Cues, *, is_stepped: bool = True) -> Conten
     )
     users = [*carried(Group.USER), *(one for one in quotes if one.user)]
     last = [one for one in quotes if one.last]
-    # What the agent noted before it changed a file may be settled, except for its last words.
-    changed = max((one.message for one in files if one.is_new), default=-1)
-    noted = min(changed, max((one.message for one in last), default=-1))
-    last = [one for one in last if not (one.working and one.message < noted)]
-    is_over = changed >= 0 or any(one.user and one.text != UNREADABLE for one in quotes)
     said = carried(Group.AGENT)
-    said = [*_without_notes(said, "" if quotes or not said else said[-1].text, is_over=is_over)]
+    # A note leaves with the next words of anyone.
+    is_over = any(one.user and one.text != UNREADABLE for one in quotes) or bool(last)
+    said = [one for one in said if not (one.working and is_over)]
     said += (one for one in quotes if not (one.user or one.last))
     del quotes
     typed = max((one.message for one in users if one.text != UNREADABLE), default=-1)
@@ -94,44 +97,43 @@ def gathered(history: History, cues: Cues, *, is_stepped: bool = True) -> Conten
         end = min((one.message for one in users), default=0)
         last = [one._replace(last=True) for one in said if one.message < end]
         said = [one for one in said if one.message >= end]
+    made = [call.message for call in calls if call.tool]
+
+    def dated(one: Quote) -> Quote:
+        since = len(made) - bisect_right(made, one.message)
+        return one._replace(ago=one.ago + since) if since else one
+
+    said, last = [*map(dated, said)], [*map(dated, last)]
     seen = {one.text for one in last}
     told = {one.text for one in users}
     foreign = (one for found in before for one in _orders_in(found.left_over, told))
     newest = max((one.message for one in last), default=typed)
-    left_out = [found.contents.left_out for found in before]
+    earlier = [found.contents.left_out for found in before]
+    archives = tuple(dict.fromkeys(name for one in earlier for name in one.archives))
+    left_out = LeftOut(any(one.is_any for one in earlier), archives)
+    users = [*_once(users)]
+    if any(one.gap for one in users):
+        left_out = left_out.with_more(history.archive)
     steps: tuple[Quote, ...] = ()
     results: tuple[Quote, ...] = ()
     if is_stepped:
         steps = steps_of(carried(Group.STEPS), calls, files, max(newest, typed))
-        results = results_of(carried(Group.RESULTS), calls, files, history.reads_file)
+        results = results_of(carried(Group.RESULTS), calls, files)
     return Contents(
         {
-            Group.USER: [*_once(users)],
-            Group.AGENT: [*(one._replace(last=False) for one in _once(said, seen)), *last],
+            Group.USER: users,
+            Group.AGENT: [
+                *(one._replace(last=False) if one.last else one for one in _once(said, seen)),
+                *last,
+            ],
             Group.EARLIER: [*carried(Group.EARLIER), *foreign],
             Group.TASKS: tasks_of(carried(Group.TASKS), calls),
             Group.STEPS: steps,
             Group.RESULTS: results,
         },
         files,
-        LeftOut(
-            any(one.is_any for one in left_out),
-            tuple(dict.fromkeys(name for one in left_out for name in one.archives)),
-        ),
+        left_out,
     )
-
-
-def _without_notes(said: Iterable[Quote], last: str, *, is_over: bool) -> Iterator[Quote]:
-    """Yield what the agent said, without its short notes, and if the turn is over without any.
-
-    The note that ends with the `last` text stays.
-    """
-    for _, group in groupby(said, key=lambda one: one.message):
-        pieces = list(group)
-        is_long = sum(words_in(one.text) for one in pieces) >= LONG_NOTE
-        stays = pieces[-1].text == last or (is_long and not is_over)
-        if stays or not pieces[0].working:
-            yield from pieces
 
 
 def _other_summaries(history: History, reading: Reading, skipped: frozenset[int]) -> dict[int, str]:
@@ -165,20 +167,27 @@ def _orders_in(text: str, told: Container[str]) -> Iterator[Quote]:
 
 
 def _once(quotes: Iterable[Quote], seen: Iterable[str] = ()) -> Iterator[Quote]:
-    """Yield the quotes without messages that say nothing new beside those `seen`.
-
-    Of consecutive pieces with one text the first stays; the next piece has a mark.
-    """
+    """Yield the quotes without messages that say nothing new beside those `seen`."""
     known = {*seen}
     for _, group in groupby(quotes, key=lambda one: one.message):
         pieces = list(group)
         texts = {one.text for one in pieces}
-        is_gap = False
-        for _, same in groupby(() if texts <= known else pieces, key=lambda one: one.text):
-            first, *more = same
-            yield first._replace(gap=True) if is_gap else first
-            is_gap = bool(more)
+        yield from _changing(() if texts <= known else pieces)
         known |= texts
+
+
+def _changing(quotes: Iterable[Quote]) -> Iterator[Quote]:
+    """Yield of consecutive quotes of a message with one text the first; the next has a mark."""
+    before: Quote | None = None
+    is_gap = False
+    for one in quotes:
+        if before is None or one.message != before.message:
+            is_gap = False
+        elif one.text == before.text and one.gap <= 1 and not one.last:
+            is_gap = True
+            continue
+        yield one._replace(gap=one.gap or 1) if is_gap else one
+        before, is_gap = one, False
 
 
 def ranked_units(history: History, languages: Sequence[Language] = SHIPPED) -> tuple[Unit, ...]:
@@ -225,9 +234,11 @@ def summary_lines(
     """Return the lines of `extractive_summary`, each with the unit that it was written from."""
     limits = [limit.without(beside) for limit in limits_of(history, settings, counter)]
     cues = cues_of(tuple(languages))
-    contents, layout = gathered(history, cues), Layout(settings.sections)
-    order = ranked(contents, cues)
-    lines = fitted(order, limits, layout, contents, history.archive)
+    contents = gathered(history, cues, room=settings.max_words)
+    layout = Layout(settings.sections)
+    order, left_out = ranked(contents, cues), contents.left_out
+    del contents  # the order has all of it
+    lines = fitted(order, limits, layout, left_out, history.archive)
     return lines or [_shortest(order, layout, limits)]
 
 
@@ -241,10 +252,15 @@ def _shortest(order: Sequence[Unit], layout: Layout, limits: Sequence[Limit]) ->
     return SummaryLine(text, unit)
 
 
+def _words_in_lines(text: str) -> int:
+    """Return the number of words; those of one line at a time are in memory."""
+    return sum(map(words_in, lines_in(text)))
+
+
 def limits_of(history: History, settings: Summary, counter: TokenCounter | None) -> list[Limit]:
     """Return the limits of a summary, as the policy sets them."""
     counter = counter_for(_TOKENIZER) if counter is None else counter
-    limits = [Limit(settings.max_words, words_in, first_words)]
+    limits = [Limit(settings.max_words, _words_in_lines, first_words)]
     if settings.max_chars is not None:
         limits.append(Limit(settings.max_chars, len, lambda text, most: text[:most]))
     if settings.max_tokens is not None:

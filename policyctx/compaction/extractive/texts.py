@@ -117,7 +117,9 @@ def pieces_of(text: str, *, of_agent: bool = False) -> Iterator[Piece]:
     An agent pastes nothing: of its text only a long block in fences is not quoted.
     """
     if len(text) > _MOST_READ:
-        text = f"{text[: _MOST_READ // 2]}\n{text[-_MOST_READ // 2 :]}"
+        ends = f"{text[: _MOST_READ // 2]}\n"
+        ends += text[-_MOST_READ // 2 :]  # in place, without another copy of the first
+        text = ends
     pieces = _pieces(text, of_agent=of_agent)
     first: list[Piece] = []
     whole = ""
@@ -196,9 +198,8 @@ def _elements(text: str) -> list[tuple[int, int]]:
     closed: list[tuple[int, int]] = []
     for tag in _TAG.finditer(text):
         compound = "-" in tag[2] or "_" in tag[2]
-        before = text[max(0, tag.start() - _INDENT) : tag.start()]
-        own_line = not before.rpartition("\n")[2].strip()
-        if not tag[1] and (compound or own_line):
+        before = text[max(0, tag.start() - _INDENT) : tag.start()].rpartition("\n")[2]
+        if not tag[1] and (compound or not before.strip()):
             opened.setdefault(tag[2], []).append(tag.start())
         elif tag[1] and opened.get(tag[2]):
             start = opened[tag[2]].pop()
@@ -248,11 +249,11 @@ def _runs(text: str) -> Iterator[tuple[str, bool]]:
 
 def _is_printed(line: str) -> bool:
     """Whether a line looks as if a program had printed it."""
-    if BULLET.match(line):
-        return False
-    if _LISTED.match(line) or _count(_SIGNS, line) >= _MANY_SIGNS * len(line):
-        return True
-    return _count(_WITH_VALUE, line) >= _MANY_VALUES * _count(_WORDS, line)
+    return not BULLET.match(line) and (
+        _LISTED.match(line) is not None
+        or _count(_SIGNS, line) >= _MANY_SIGNS * len(line)
+        or _count(_WITH_VALUE, line) >= _MANY_VALUES * _count(_WORDS, line)
+    )
 
 
 def _count(pattern: re.Pattern[str], text: str) -> int:
@@ -387,8 +388,7 @@ def _in_lines(sentence: str) -> Iterator[str]:
         end = end if end > 0 else _LONGEST
         yield text[:end]
         text = text[end:].lstrip()
-    if text:
-        yield text
+    yield text
 
 
 def shortened(text: str, most: int, share: int = 4) -> str:
@@ -453,8 +453,7 @@ def values_in(text: str) -> list[str]:
     """Return the exact values in the text, in order; what is quoted is one, without its quotes."""
     if _HINT.search(text) is None:
         return []
-    found: list[str] = []
-    at = 0
+    found, at = list[str](), 0
     for quoted in _QUOTED.finditer(text):
         found += _bare(text[at : quoted.start()])
         found.append(next(group for group in quoted.groups() if group is not None))

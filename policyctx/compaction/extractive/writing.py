@@ -4,8 +4,7 @@
     User, in order:    the label of a group
     - Keep these:      an entry, or the first line of a message
       a.py             its next line, which is under the line before it
-    - [agent] Done.    of the agent
-      [user] Yes       what the user replied, if it is short
+    - [agent] Done.    of the agent, `[agent, 9 calls ago]` if calls came after it
 
 The reader goes by labels, so the names that a policy gives its sections do not matter. A line in
 another form was written by someone else and is returned as left over.
@@ -58,13 +57,12 @@ HEADING = "## "
 NOTHING = "None."
 ENTRY, NOTE = "- ", " "
 # The mark of what the agent said, and of what it said before a call.
-MARK = re.compile(r"^\[(?=[aw])(?P<agent>agent)?(?:, )?(?P<works>while working)?\] ")
-# The mark of a short reply of the user below what the agent said.
-REPLY = "[user] "
+MARK = re.compile(r"^\[agent(?P<works>, while working)?(?:, (?P<ago>\d+) calls ago)?\] ")
+# The mark of what the user replied, in summaries that were written before.
+_REPLY = " [user] "
 _FILE = re.compile(
     r"(?P<path>.+?): (?P<state>edited|written|deleted|read|named)(?: again)?(?:: (?P<line>.+))?"
 )
-_LINES = re.compile(r":\d+-[\d,-]*$")
 # The beginning of the line of the files that were changed before the last commit.
 BEFORE_COMMIT = "Edited before the last commit: "
 
@@ -116,9 +114,11 @@ def written(one: Entry, group: Group) -> str:
         path, line = one_line(one.path), one.new_line
         state = ": ".join(filter(None, (path, one.state, line)))
         return f"{ENTRY}{BEFORE_COMMIT}{path}" if one.is_committed else f"{ENTRY}{state}"
-    marks = ["agent"] * (group is Group.AGENT) + ["while working"] * one.working
-    mark = f"[{', '.join(marks)}] " if marks else ""
-    return f"{ENTRY}{mark}{one_line(one.text)}"
+    if group is not Group.AGENT:
+        return f"{ENTRY}{one_line(one.text)}"
+    # One call is what most words announce.
+    ago = f", {one.ago} calls ago" if one.ago > 1 else ""
+    return f"{ENTRY}[agent{', while working' * one.working}{ago}] {one_line(one.text)}"
 
 
 class ReadBack(NamedTuple):
@@ -142,12 +142,10 @@ def read_back(text: str) -> ReadBack:
             if more is not None:
                 archives = tuple(filter(None, (more["archives"] or "").split(", ")))
                 left_out = LeftOut(is_any=True, archives=archives)
-        elif known and line.startswith((ENTRY, NOTE + REPLY)):
+        elif known and line.startswith((ENTRY, _REPLY)):
             entries += 1
             if group is not None:
-                is_reply = group in SAID and line.startswith(NOTE)
-                one = _quote(group, line[len(NOTE + REPLY if is_reply else ENTRY) :], -entries)
-                one = one._replace(brief=is_reply)
+                one = _quote(group, line.removeprefix(_REPLY).removeprefix(ENTRY), -entries)
                 group = SAID[one.user] if group in SAID else group
                 found[group].append(one)
         elif known and line.startswith(NOTE):
@@ -156,7 +154,7 @@ def read_back(text: str) -> ReadBack:
                 depth = (len(line) - len(bare)) // len(NOTE) - 1
                 one = _quote(group, bare.removeprefix(GAP), last.message)
                 one = last._replace(text=one.text, pasted=one.pasted, depth=depth)
-                one = one._replace(gap=bare.startswith(GAP))
+                one = one._replace(gap=int(bare.startswith(GAP)))
                 found[group].append(one)
         else:
             known = False
@@ -176,16 +174,14 @@ def _files_in(line: str) -> Iterator[FileState]:
     elif found := _FILE.fullmatch(line):
         is_read = found["state"] in {"read", "named"}
         for path in found["path"].split(", ") if is_read else [found["path"]]:
-            bare, _, lines = path.rpartition(":") if _LINES.search(path) else (path, "", "")
-            yield FileState(bare, found["state"], line=found["line"] or lines)
+            yield FileState(path, found["state"], line=found["line"] or "")
 
 
 def _quote(group: Group, line: str, message: int) -> Quote:
-    mark = MARK.match(line)
-    text, works = line[mark.end() if mark else 0 :], bool(mark and mark["works"])
-    is_mark = text.startswith("[") and text.endswith("]")
-    is_user = group in SAID and not (mark and mark["agent"])
-    return Quote(text, message, is_user, is_mark, working=works)
+    mark = MARK.match(line) if group in SAID else None
+    text = line[mark.end() if mark else 0 :]
+    one = Quote(text, message, group in SAID and not mark, text[:1] + text[-1:] == "[]")
+    return one._replace(working=bool(mark["works"]), ago=int(mark["ago"] or 0)) if mark else one
 
 
 _ASKED_FOR = (Group.USER, Group.AGENT, Group.EARLIER)

@@ -20,6 +20,8 @@ from policyctx.messages.markers import (
 from policyctx.messages.shapes import blocks
 from policyctx.messages.shapes.shape import Part
 
+_SUMMARY = "compaction"
+
 
 class AnthropicShape(blocks.DictShape):
     """Reads and edits messages whose parts are all in their content."""
@@ -128,9 +130,6 @@ def has_result_blocks(message: Message) -> bool:
     return not isinstance(content, str) and any(
         as_mapping(block).get("type") == "tool_result" for block in content or ()
     )
-
-
-_SUMMARY = "compaction"
 
 
 def _is_summary(block: object) -> bool:

@@ -5,8 +5,6 @@ that a mistake becomes an error that names the shape instead of a list that a pr
 cost is that of the messages that are read and edited; lists of the built-in shapes pay nothing.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import takewhile
@@ -37,9 +35,11 @@ _METHODS = (
     "recognises", "role", "parts", "replaced", "written", "plain", "block", "problem", "is_empty",
     "stays",
 )  # fmt: skip
+_SHOWN_CHARS = 60
+_STRICT = Form(json.JSONEncoder().encode)
 
 
-def host_shapes(shapes: Iterable[Shape]) -> tuple[HostShape, ...]:
+def host_shapes(shapes: Iterable[Shape]) -> tuple["HostShape", ...]:
     """Return the shapes, checked; raises `ShapeError` for a value that is not a shape."""
     if isinstance(shapes, type) or not isinstance(shapes, Iterable):
         raise ShapeError(_name(shapes), "`shapes` is a list of shapes, not one shape")
@@ -344,7 +344,3 @@ def _shown(value: object) -> str:
         text = ""
     is_short = 0 < len(text) <= _SHOWN_CHARS
     return text if is_short else f"a value of the type {type(value).__name__}"
-
-
-_SHOWN_CHARS = 60
-_STRICT = Form(json.JSONEncoder().encode)

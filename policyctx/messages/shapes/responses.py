@@ -60,6 +60,7 @@ _CARRIED_OUT = ("web_search_call", "file_search_call", "code_interpreter_call", 
 _KNOWN = frozenset({*INPUT_FIELDS, *OUTPUT_TYPES, *_CARRIED_OUT, "message", "reasoning"})
 # What Anthropic's API adds to a message of this type in a response.
 _OF_ANTHROPIC = frozenset({"usage", "stop_reason"})
+_ENDED = {"type": "exit", "exit_code": 0}
 
 
 class ResponsesShape(blocks.DictShape):
@@ -232,9 +233,6 @@ def _new_outputs(outputs: list[dict[str, Any]], text: str) -> list[dict[str, Any
     return [
         {"stdout": "" if i else text, "stderr": "", "outcome": end} for i, end in enumerate(ends)
     ]
-
-
-_ENDED = {"type": "exit", "exit_code": 0}
 
 
 def _picture(item: Message) -> Part:

@@ -37,6 +37,13 @@ from policyctx.policy.nodes import Path
 from policyctx.policy.reach import Checked
 from policyctx.policy.values import Duration, parsed_template
 
+_WITHOUT_OWN_CALL = WITHOUT_TOOL | MEDIA_TYPES
+_LAST = "`on_conflict: overwrite` keeps only the last"
+_OF_FOLDERS = {
+    "sync": "an object is durable when the service says so",
+    "mode": "the service decides who may read an object",
+}
+
 
 class Bound(NamedTuple):
     """One comparison: its key, the limit as written, and the number that this means."""
@@ -229,7 +236,9 @@ def compactions_that_repeat(checked: Checked) -> Iterator[Diagnostic]:
     for path, step, settings in checked.compactions:
         tail = settings.keep_recent.kept_tokens
         kept = 0 if tail is None else checked.tokens(tail)
-        restored = _restored(checked, settings.restore)
+        restore = settings.restore
+        files = len(restore.always) + restore.max_files * _uses_files(checked, restore)
+        restored = min(restore.max_tokens_total, files * restore.max_tokens_per_file)
         # A tail as large as the window is reported as PC324.
         fits = kept < checked.policy.model.context_window
         for i, given in enumerate(step.when if fits and step.on != "overflow" else ()):
@@ -319,19 +328,6 @@ def _uses_files(checked: Checked, restore: Restore) -> bool:
             ("written", rule.writes_file),
         )
     )
-
-
-def _restored(checked: Checked, restore: Restore) -> int:
-    files = len(restore.always) + restore.max_files * _uses_files(checked, restore)
-    return min(restore.max_tokens_total, files * restore.max_tokens_per_file)
-
-
-_WITHOUT_OWN_CALL = WITHOUT_TOOL | MEDIA_TYPES
-_LAST = "`on_conflict: overwrite` keeps only the last"
-_OF_FOLDERS = {
-    "sync": "an object is durable when the service says so",
-    "mode": "the service decides who may read an object",
-}
 
 
 def unknown_tokenizers(checked: reach.Checked) -> Iterator[Diagnostic]:

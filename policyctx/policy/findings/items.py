@@ -17,6 +17,25 @@ from policyctx.policy.models.rules import Globs, Match, Placeholder, TextMatch
 from policyctx.policy.nodes import Node, Path, sections
 from policyctx.policy.values import Share, amount, parsed_template
 
+# `offload` is not among them: `false` wins wherever it stands.
+_KEYS = (
+    "min_tokens", "min_chars", "keep_recent", "pin", "placeholder", "reads_file", "reads_lines",
+    "edits_file", "writes_file",
+)  # fmt: skip
+_THRESHOLDS = frozenset({"min_tokens", "min_chars"})
+_MAX_CHARS = 200
+# In the name of no tool that an API takes; a dot may be.
+_REGEX = re.compile(r"[\\^$|()]|\.\+|(?<![A-Za-z0-9])\.\*")
+_HINT = "select it in a step that runs before a model call, or remove the key"
+# Keys that are mostly given as a share. A small `min_tokens`, `frees` or `since_last` makes sense.
+_OFTEN_SHARES: dict[type[Section], tuple[str, ...]] = {
+    TokensGate: tuple(COMPARISONS),
+    BelowTokens: ("under",),
+    KeepRecent: ("tokens", "max_tokens"),
+    Summary: ("max_input",),
+}
+_MOST_PERCENT = 100
+
 
 def caught_types(checked: reach.Checked) -> Iterator[Diagnostic]:
     """PC302, for a type that matches nothing but what one tried before it matches."""
@@ -118,15 +137,6 @@ def is_unused(checked: reach.Checked, name: str) -> bool:
     return not any(name in reach.names_among(checked, gate.types) for gate in gates if gate)
 
 
-# `offload` is not among them: `false` wins wherever it stands.
-_KEYS = (
-    "min_tokens", "min_chars", "keep_recent", "pin", "placeholder", "reads_file", "reads_lines",
-    "edits_file", "writes_file",
-)  # fmt: skip
-_THRESHOLDS = frozenset({"min_tokens", "min_chars"})
-_MAX_CHARS = 200
-
-
 def disagreeing_globs(checked: reach.Checked) -> Iterator[Diagnostic]:
     """PC309, for two globs that match a tool in common and give one key two values.
 
@@ -199,10 +209,6 @@ def _pinned_by(checked: reach.Checked, glob: str) -> str | None:
 def _is_left(checked: reach.Checked, glob: str, unwanted: list[str]) -> bool:
     key = ("outside", glob, *unwanted)
     return checked.answered(key, lambda: reach.is_name_left(((glob,),), tuple(unwanted)))
-
-
-# In the name of no tool that an API takes; a dot may be.
-_REGEX = re.compile(r"[\\^$|()]|\.\+|(?<![A-Za-z0-9])\.\*")
 
 
 def regular_expressions(checked: reach.Checked) -> Iterator[Diagnostic]:
@@ -306,7 +312,6 @@ def _may_take(checked: reach.Checked, step: Step, glob: str) -> bool:
 
 
 def _of_types(checked: reach.Checked, types: list[str]) -> list[Placeholder]:
-    """The wordings of these types where no tool has one."""
     return [reach.nearest(checked, t, "placeholder") or checked.policy.placeholder for t in types]
 
 
@@ -341,19 +346,7 @@ def _fewest_chars(wording: Placeholder) -> int:
 def fewest_tokens(checked: reach.Checked, chars: int) -> int:
     """Return the fewest tokens that so many characters can be, without a vocabulary to ask."""
     model = checked.policy.model
-    if model.token_scale != 1:
-        return 0
-    return tokenizers.fewest_tokens(model.tokenizer, chars)
-
-
-# Keys that are mostly given as a share. A small `min_tokens`, `frees` or `since_last` makes sense.
-_OFTEN_SHARES: dict[type[Section], tuple[str, ...]] = {
-    TokensGate: tuple(COMPARISONS),
-    BelowTokens: ("under",),
-    KeepRecent: ("tokens", "max_tokens"),
-    Summary: ("max_input",),
-}
-_MOST_PERCENT = 100
+    return 0 if model.token_scale != 1 else tokenizers.fewest_tokens(model.tokenizer, chars)
 
 
 def shares_without_sign(checked: reach.Checked) -> Iterator[Diagnostic]:
@@ -423,9 +416,6 @@ def _thresholds(checked: reach.Checked) -> Iterator[tuple[Path, Threshold]]:
     yield from ((("items", name), rule) for name, rule in policy.items.items())
     yield from ((("tools", glob), rule) for glob, rule in policy.tools.items())
     yield from (((*path, "select"), step.select) for path, step in checked.steps)
-
-
-_HINT = "select it in a step that runs before a model call, or remove the key"
 
 
 def unused_keep_recent(checked: reach.Checked) -> Iterator[Diagnostic]:

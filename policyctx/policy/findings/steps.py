@@ -15,6 +15,16 @@ from policyctx.policy.values import Share, parsed_template
 
 _SHOWN = 4
 _SAID_IN_THE_CHAT = frozenset({"user_message", "assistant_message"})
+# The fields of which a wording needs one for the key to do something.
+_SHOWN_BY = {
+    "head": ("head",),
+    "tail": ("tail",),
+    "outline": ("outline",),
+    "max_line_chars": ("head", "tail"),
+    "cut_mark": ("head", "tail"),
+    "gap": ("gap",),
+    "line_numbers": ("head", "tail"),
+}
 
 
 def no_steps_at_all(checked: reach.Checked) -> Iterator[Diagnostic]:
@@ -221,7 +231,6 @@ def _always_taken(
 
 
 def _first(step: Step) -> int:
-    """Return the number of messages at the beginning that `keep_first` keeps."""
     return 0 if step.select.keep_first is None else step.select.keep_first.messages
 
 
@@ -433,18 +442,6 @@ def _takes_of(checked: reach.Checked, step: Step, item_type: str, glob: str) -> 
     return checked.answered(("of", groups, unwanted), lambda: reach.is_name_left(groups, unwanted))
 
 
-# The fields of which a wording needs one for the key to do something.
-_SHOWN_BY = {
-    "head": ("head",),
-    "tail": ("tail",),
-    "outline": ("outline",),
-    "max_line_chars": ("head", "tail"),
-    "cut_mark": ("head", "tail"),
-    "gap": ("gap",),
-    "line_numbers": ("head", "tail"),
-}
-
-
 def excerpts_of_long_lines(checked: reach.Checked) -> Iterator[Diagnostic]:
     """PC326, for a `head` or `tail` in lines that has no limit on the length of a line."""
     must_shrink = any(s.must_shrink for _, s in checked.steps if s.action.leaves_placeholder)
@@ -470,10 +467,7 @@ def excerpts_of_long_lines(checked: reach.Checked) -> Iterator[Diagnostic]:
 
 
 def unused_excerpts(checked: reach.Checked) -> Iterator[Diagnostic]:
-    """PC316, for a key of an excerpt in a wording whose text has no field for it.
-
-    Silent where the map has no text of its own.
-    """
+    """PC316, for an excerpt that the text beside it does not show; silent without such a text."""
     for path, model, node in sections(checked.root):
         if model is Placeholder and "text" in node.value:
             wording = Placeholder.model_validate(node.plain())

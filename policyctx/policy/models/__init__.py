@@ -24,18 +24,11 @@ from policyctx.policy.values import ASSUMED_TTL
 from policyctx.policy.values import Duration as DurationValue
 
 __all__ = [
-    "VERSIONS",
-    "ItemRule",
-    "KeepRecent",
-    "Policy",
-    "Prices",
-    "Rule",
-    "Section",
-    "Select",
-    "Step",
-    "Threshold",
-    "ToolRule",
-]
+    "VERSIONS", "ItemRule", "KeepRecent", "Policy", "Prices", "Rule", "Section", "Select", "Step",
+    "Threshold", "ToolRule",
+]  # fmt: skip
+Version = Literal["policyctx/v1"]
+VERSIONS: tuple[str, ...] = get_args(Version)
 
 
 class PromptCache(Section):
@@ -92,10 +85,6 @@ class Model(Section):
     ] = None
     """What a call costs. Default: none; what needs it is an error without it, and a replay takes
     the prices of the recorded model."""
-
-
-Version = Literal["policyctx/v1"]
-VERSIONS: tuple[str, ...] = get_args(Version)
 
 
 class Policy(Threshold):

@@ -28,6 +28,8 @@ from policyctx.policy import values
 M = TypeVar("M")
 # For a rule such as `at_least_one` that speaks of every key of the map.
 EVERY_KEY = ("*",)
+_LARGE = {"tokens": 200_000, "input": 6.0, "cache_write": 7.5, "cache_read": 0.6, "output": 22.5}
+Price = Annotated[float, Field(ge=0)]
 
 
 class Section(BaseModel):
@@ -171,9 +173,6 @@ def such(*examples: object) -> object:
     return Field(examples=[*examples])
 
 
-Price = Annotated[float, Field(ge=0)]
-
-
 class PriceKinds(Section):
     """What a model call costs, in $ per million tokens."""
 
@@ -194,9 +193,6 @@ class PricesAbove(PriceKinds):
 
     tokens: Annotated[int, Field(gt=0, examples=[200_000])]
     """The prompt, cached tokens included, has more tokens than this."""
-
-
-_LARGE = {"tokens": 200_000, "input": 6.0, "cache_write": 7.5, "cache_read": 0.6, "output": 22.5}
 
 
 class Prices(PriceKinds):

@@ -23,6 +23,8 @@ from policyctx.policy.models.rules import KeepRecent, Recency
 from policyctx.policy.values import Duration as DurationValue
 from policyctx.policy.values import Share, flag_or_map, parsed_template, short_form, template_of
 
+FileSource = Literal["read", "edited", "written"]
+
 
 class SummarySection(Section):
     """A section of the summary."""
@@ -145,9 +147,6 @@ class Summary(Section):
             literal = text.replace("{", "{{").replace("}", "}}")
             changes["prompt"] = f"{prompt}\n\n{literal}"
         return self.model_copy(update=changes)
-
-
-FileSource = Literal["read", "edited", "written"]
 
 
 class Restore(Section):

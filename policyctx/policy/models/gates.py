@@ -78,8 +78,6 @@ _SENTENCES = {
     Nothing.CALLED: "no time of a model call is known",
     Nothing.SAVED: "nothing would be saved",
 }
-
-
 T = TypeVar("T")
 
 

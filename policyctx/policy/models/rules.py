@@ -15,6 +15,8 @@ from policyctx.definitions.names import (
 from policyctx.policy.models.base import Amount, Count, OneOrMore, Section, Text, such
 from policyctx.policy.values import flag_or_map, secret_pattern, short_form, template_of
 
+PathFields = Annotated[tuple[Text, ...], Field(min_length=1), Strict(strict=False), OneOrMore]
+
 
 class Extent(Section):
     """How much of a text is shown: a number of lines, characters or tokens."""
@@ -220,9 +222,6 @@ class ItemRule(Rule):
     user's message, such as a skill), `summary` (another writer's compaction). For user messages and
     tool results; by default what the host or the recording says, else the user for a user message.
     """
-
-
-PathFields = Annotated[tuple[Text, ...], Field(min_length=1), Strict(strict=False), OneOrMore]
 
 
 class LineFields(Section):

@@ -14,6 +14,7 @@ from policyctx.policy.models.rules import Globs, Recency, Threshold, Wording
 from policyctx.policy.values import Duration as DurationValue
 
 _ACTIONS = " ".join(f"`{do}`: {action.meaning}." for do, action in STEP_ACTIONS.items())
+Escape: TypeAlias = Literal["percent", "_"]
 
 
 class WithInput(Section):
@@ -126,9 +127,6 @@ class Step(Section):
     def saves(self) -> bool:
         """Whether the content of each item is saved before the item leaves the list."""
         return self.action.saves and self.save
-
-
-Escape: TypeAlias = Literal["percent", "_"]
 
 
 class Retention(Section):

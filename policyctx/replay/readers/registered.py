@@ -44,18 +44,15 @@ class Reader(Protocol):
     @property
     def FORMAT(self) -> str:  # noqa: N802 - a constant of a module
         """What its recordings say that they are, such as `claude-code`."""
-        ...
 
     def recognises(self, record: object) -> bool:
         """Is this outline of a record enough to know the format by; see `Source.outlines`.
 
         It is asked of records of all kinds, and answers True for none but its own.
         """
-        ...
 
     def recordings(self, source: Source) -> Iterator[Recording]:
         """Yield what the file holds, with what could not be understood counted by name."""
-        ...
 
 
 def homes(reader: Reader) -> dict[str, list[Home]]:

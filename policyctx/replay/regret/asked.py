@@ -10,14 +10,14 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cached_property
 from typing import NamedTuple
 
 from policyctx.replay.readers.source import value_of
 from policyctx.replay.regret.strings import PATCH, Lines, Memo, Range
-from policyctx.replay.timeline import SessionPart
+from policyctx.replay.timeline import Replies, SessionPart
 
 # So many lines in a row that two results share are no chance; fewer are where there are no more.
 _RUN = 3
@@ -58,13 +58,10 @@ _UNCHANGED = re.compile(r"(?i)\b(?:unchanged|not (?:been )?(?:changed|modified))
 _SHORT = 400
 # The folder in which the rest of a command runs is not a file that it names.
 _ENTERED = re.compile(r"(?:^|&&|[;\n(])[^\S\n]*cd\s+[^\s;&)]+|\bgit\s+-C\s+\S+")
-# What a host writes about a run before what it said.
-_HEAD = re.compile(r"(?:[A-Z]\w*:? [^\n]*\n){1,6}Output:\n")
 # Commands that may change any file: of a repository, or to format it.
 _SWEEPING = re.compile(r"\bgit\b|fmt\b|(?<!-)\bformat\b|--(?:fix|write)\b")
 _SEGMENTS = re.compile(r"\|\||&&|[|;\n]")
 _REDIRECT = re.compile(r"(?<![0-9&=-])>>?\s*(?!/dev/null|&)\S|\bsed\s+(?:-\w+\s+)*-i|\btee\b")
-_VARIABLE = re.compile(r"\w+=\S*$")
 
 
 class AskedAgain(NamedTuple):
@@ -190,9 +187,7 @@ class Input:
         return not state.files and (self.command is None or bool(_REDIRECT.search(self.command)))
 
 
-def asked_again(
-    part: SessionPart, replies: Iterable[tuple[int, int]], memo: Memo
-) -> Iterator[AskedAgain]:
+def asked_again(part: SessionPart, replies: Replies, memo: Memo) -> Iterator[AskedAgain]:
     """Yield what calls of tools asked for again while its newest result was out."""
     of_reply = dict(replies)
     yield from _Asking(part, memo).walked(of_reply)
@@ -315,9 +310,6 @@ class _Shown:
         self.lines = Lines(text)
         self._is_inside = (inside := _inside(text)) is not None
         self._said: Sequence[str] = self.lines.lines if inside is None else inside.splitlines()
-        if (head := _HEAD.match(text)) is not None:
-            about = head[0].count("\n")
-            self._said = [*[""] * about, *self._said[about:]]
 
     @cached_property
     def telling(self) -> frozenset[str]:
@@ -412,11 +404,8 @@ def _texts(given: object, key: str = "") -> Iterator[tuple[str, str]]:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) or (
-        isinstance(value, list)
-        and bool(value)
-        and all(isinstance(one, int | float) for one in value)
-    )
+    numbers = value if isinstance(value, list) and value else [value]
+    return all(isinstance(one, int | float) for one in numbers)
 
 
 def _command(given: Mapping[str, object]) -> str | None:
@@ -460,5 +449,5 @@ def _only_reads(command: str, *, also_state: bool) -> bool:
 
 
 def _reads_files(segment: str) -> bool:
-    said = [word for word in segment.split() if not _VARIABLE.match(word)]
+    said = segment.split()
     return not said or said[0].lstrip("(").rsplit("/")[-1] in _READERS or said[0].startswith("#")

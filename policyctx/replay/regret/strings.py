@@ -34,6 +34,13 @@ _BEFORE_LINE = re.compile(r"\s*(?:[\w./-]+[:-])?\d+[\t\u2192:|-]")
 # A test is named after what it tests.
 _ENDING = re.compile(r"(?:_test|\.spec|\.test|Test)?(?:\.\w{1,5})?$")
 _SEPARATORS = bytes(sign for sign in range(128) if not chr(sign).isalnum())
+P = ParamSpec("P")
+T = TypeVar("T")
+# A line that is longer than this is data: only what is around a string is read of it.
+_LONG_LINE = 400
+_AROUND = 120
+# Strings that are at most so many lines apart are read at once.
+NEAR = 20
 
 
 def rare_strings(text: str, *, keys: bool = True) -> dict[bytes, str]:
@@ -97,10 +104,7 @@ def bare(text: str) -> bytes:
 
 
 def plain(text: str, *, keys: bool = True) -> str:
-    """Return what a person would read: of JSON, its keys and values, one a line.
-
-    Without `keys`, only the values.
-    """
+    """Return what a person would read: of JSON, its values and its `keys`, one a line."""
     if not text.startswith(("{", "[")) or not text.rstrip().endswith(("}", "]")):
         return text
     try:
@@ -123,31 +127,26 @@ def plain(text: str, *, keys: bool = True) -> str:
 
 def stands_in(wanted: str, text: str) -> bool:
     """Does a text hold a string, and not merely as a part of longer words."""
-    return bool(starts_of(wanted, text, most=1))
+    return start_of(wanted, text) >= 0
 
 
-def starts_of(wanted: str, text: str, *, most: int) -> list[int]:
-    """Return where a text holds a string, at most so many places; see `stands_in`."""
-    found: list[int] = []
+def start_of(wanted: str, text: str) -> int:
+    """Return where a text first holds a string, -1 if it does not; see `stands_in`."""
     start = text.find(wanted)
-    while start >= 0 and len(found) < most:
+    while start >= 0:
         end = start + len(wanted)
         if not (
             (start > 0 and _is_wordy(text[start - 1]) and _is_wordy(text[start]))
             or (end < len(text) and _is_wordy(text[end - 1]) and _is_wordy(text[end]))
         ):
-            found.append(start)
+            break
         start = text.find(wanted, start + 1)
-    return found
+    return start
 
 
 def _is_wordy(sign: str) -> bool:
     """May a word go on beside this sign; signs of languages without spaces stand alone."""
     return sign == "_" or (sign < _FIRST_CJK and sign.isalnum())
-
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 
 class Memo:
@@ -164,13 +163,6 @@ class Memo:
         if function not in self._known:
             self._known[function] = cache(function)
         return cast("Callable[P, T]", self._known[function])
-
-
-# A line that is longer than this is data: only what is around a string is read of it.
-_LONG_LINE = 400
-_AROUND = 120
-# Strings that are at most so many lines apart are read at once.
-NEAR = 20
 
 
 class Range(NamedTuple):

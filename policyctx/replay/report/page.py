@@ -33,6 +33,11 @@ from policyctx.replay.simulated import KeptItem, Need, Removal, SeenItem, Simula
 from policyctx.replay.summing import Figures, contradicting, figures_of, total
 
 Values = dict[str, Any]
+_OF_ITEM = [one.name for one in fields(SeenItem) if one.name not in {"absences", "kept"}]
+# JSON escapes for what a parser of HTML might end a script at, and for what old parsers of
+# JavaScript take for the end of a line.
+_ESCAPES = str.maketrans({character: f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"})
+_ENDING = re.compile(r"</script|<!--|<script", re.IGNORECASE)
 
 
 def overview(policy: str, sessions: Sequence[SimulatedSession], missing: Sequence[str]) -> Values:
@@ -41,7 +46,7 @@ def overview(policy: str, sessions: Sequence[SimulatedSession], missing: Sequenc
     whole = total(figures)
     return {
         "policy": policy,
-        "answer": answer_of(sessions, figures, whole).values(),
+        "answer": asdict(answer_of(sessions, figures, whole)),
         "windows": whole.windows,
         "prices_of": prices_source(),
         "is_priced": whole.priced > 0,
@@ -78,11 +83,14 @@ def decisions(session: SimulatedSession) -> list[Values]:
     needed: dict[tuple[int, int], list[Need]] = defaultdict(list)
     for regret in session.regrets:
         needed[regret.removal.part, regret.removal.position] += regret.needs
-    gone = [
-        _removal(removal, needed.get((removal.part, removal.position), ()))
-        for removal in session.removals
-    ]
-    return gone + [_stay(item, item.kept) for item in session.items if item.kept is not None]
+    rows = []
+    for one in session.removals:
+        needs = (need for need in needed[one.part, one.position] if need.call >= one.call)
+        shown = {"action": one.action, "freed": one.freed, "path": one.path}
+        rows.append({**_decided(one, one), **shown, "needs": [need.values() for need in needs]})
+    stays = {"action": Action.KEEP, "freed": 0, "path": None, "needs": []}
+    kept = ((one, one.kept) for one in session.items if one.kept is not None)
+    return rows + [{**_decided(item, why), **stays} for item, why in kept]
 
 
 def said(session: SimulatedSession) -> list[Values]:
@@ -125,50 +133,20 @@ def _call(billed: BilledCall) -> Values:
     }
 
 
-def _removal(removal: Removal, needs: Sequence[Need]) -> Values:
+def _decided(item: Removal | SeenItem, why: Removal | KeptItem) -> Values:
     return {
-        **_subject(removal),
-        **_reason(removal),
-        "action": removal.action,
-        "freed": removal.freed,
-        "path": removal.path,
-        "needs": [need.values() for need in needs if need.call >= removal.call],
+        "part": item.part,
+        "position": item.position,
+        "item_id": item.item_id,
+        "item_type": item.item_type,
+        "what": item.tool or item.item_type,
+        "tokens": item.tokens,
+        "call": why.call,
+        "step": why.step,
+        "reason": f"{why.code}: {why.reason}",
+        "rule": why.rule,
+        "place": why.place,
     }
-
-
-def _stay(item: SeenItem, kept: KeptItem) -> Values:
-    return {
-        **_subject(item),
-        **_reason(kept),
-        "action": Action.KEEP,
-        "freed": 0,
-        "path": None,
-        "needs": [],
-    }
-
-
-def _subject(of: Removal | SeenItem) -> Values:
-    return {
-        "part": of.part,
-        "position": of.position,
-        "item_id": of.item_id,
-        "item_type": of.item_type,
-        "what": of.tool or of.item_type,
-        "tokens": of.tokens,
-    }
-
-
-def _reason(of: Removal | KeptItem) -> Values:
-    return {
-        "call": of.call,
-        "step": of.step,
-        "reason": f"{of.code}: {of.reason}",
-        "rule": of.rule,
-        "place": of.place,
-    }
-
-
-_OF_ITEM = [one.name for one in fields(SeenItem) if one.name not in {"absences", "kept"}]
 
 
 def _item(item: SeenItem) -> Values:
@@ -178,12 +156,6 @@ def _item(item: SeenItem) -> Values:
         for one in item.absences
     ]
     return {**values, "absences": absences}
-
-
-# JSON escapes for what a parser of HTML might end a script at, and for what old parsers of
-# JavaScript take for the end of a line.
-_ESCAPES = str.maketrans({character: f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"})
-_ENDING = re.compile(r"</script|<!--|<script", re.IGNORECASE)
 
 
 def json_script(element_id: str, value: object) -> str:
@@ -328,24 +300,8 @@ def check_writable(path: Path) -> None:
         raise ReportError(str(path), "permission denied")
 
 
-def write_report(
-    path: Path,
-    policy: str,
-    sessions: Sequence[SimulatedSession],
-    missing: Sequence[str] = (),
-) -> int:
-    """Write the page of sessions that were replayed under a policy; return its size in bytes.
-
-    `missing` are sentences on what the page does not show. Raises `ReportError`.
-    """
-    return write_page(path, page(policy, sessions, missing))
-
-
 def write_page(path: Path, pieces: Iterable[str]) -> int:
-    """Write a page; return its size in bytes.
-
-    The file gets its name when it is complete. Raises `ReportError`.
-    """
+    """Write a page under its name once it is complete; return its bytes. Raises `ReportError`."""
     unfinished = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with unfinished.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as out:

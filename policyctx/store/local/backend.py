@@ -54,7 +54,8 @@ class Tree:
         self._name = str(root)
         self._mode = None if mode is None else folder_mode(mode)
         self._made_above: list[Path] = []
-        self._open = _take_kept(self._name)
+        # Nobody else has the kept folders until they are given back.
+        self._open: OpenFolders = _kept.pop(self._name, OrderedDict())
         self._checked: set[str] = set()
 
     def close(self) -> None:
@@ -69,7 +70,8 @@ class Tree:
             self._open.move_to_end(relative)
             return found
         if found is not None:
-            self._close_unchecked()
+            for one in self._open.keys() - self._checked:
+                self._open.pop(one).close()
         if relative:
             above, _, name = relative.rpartition("/")
             found = self._open_below(self.folder(above), above, name)
@@ -105,10 +107,6 @@ class Tree:
             return False
         return (found.st_dev, found.st_ino) == folder.number
 
-    def _close_unchecked(self) -> None:
-        for relative in self._open.keys() - self._checked:
-            self._open.pop(relative).close()
-
     def _open_below(self, above: Folder, relative: str, name: str) -> Folder:
         try:
             return above.below(name)
@@ -137,12 +135,6 @@ class Tree:
 # The folders that are kept between calls, by their root. Each access is one operation on a dict, so
 # neither threads nor a forked child need a lock.
 _kept: dict[str, OpenFolders] = {}
-
-
-def _take_kept(root: str) -> OpenFolders:
-    """Return the folders kept for this root; nobody else has them until they are given back."""
-    found = _kept.pop(root, None)
-    return OrderedDict() if found is None else found
 
 
 def _keep(root: str, folders: OpenFolders) -> None:

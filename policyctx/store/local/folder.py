@@ -24,6 +24,12 @@ if os.open not in os.supports_dir_fd:
 READING = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
 NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
 _FOLDER = os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY
+# The system releases the lock of a process that dies at once; a process that hangs keeps it.
+_PATIENCE_S = 30.0
+_FIRST_PAUSE_S = 0.0002
+_LONGEST_PAUSE_S = 0.02
+# How file systems say that another process holds a lock.
+_HELD = frozenset({errno.EACCES, errno.EAGAIN, errno.EWOULDBLOCK})
 
 
 class Descriptor(list[int]):
@@ -177,14 +183,6 @@ def set_mode(descriptor: int, mode: int) -> None:
 def folder_mode(file_mode: int) -> int:
     """Return the mode of a folder whose files have `file_mode`: x wherever they have r."""
     return file_mode | (file_mode & 0o444) >> 2
-
-
-# The system releases the lock of a process that dies at once; a process that hangs keeps it.
-_PATIENCE_S = 30.0
-_FIRST_PAUSE_S = 0.0002
-_LONGEST_PAUSE_S = 0.02
-# How file systems say that another process holds a lock.
-_HELD = frozenset({errno.EACCES, errno.EAGAIN, errno.EWOULDBLOCK})
 
 
 @contextmanager

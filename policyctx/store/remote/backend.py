@@ -1,7 +1,5 @@
 """`RemoteBackend`: the files of a store as objects below a URL."""
 
-from __future__ import annotations
-
 import errno
 import io
 import re
@@ -26,6 +24,8 @@ _WINDOW = 16
 # How the first line of a journal begins.
 _HEAD = line_start("journal")
 _PACK = re.compile(r"([0-9]{10})(?:-([0-9]+))?")
+# The buckets, by scheme and name, in which this process saw that creating does not overwrite.
+_CREATES: set[tuple[str, str]] = set()
 
 
 class _Pack(NamedTuple):
@@ -289,10 +289,6 @@ class ObjectBatch:
 
 def _digest(content: bytes) -> bytes:
     return sha256(content).digest()
-
-
-# The buckets, by scheme and name, in which this process saw that creating does not overwrite.
-_CREATES: set[tuple[str, str]] = set()
 
 
 class RemoteBackend:

@@ -38,6 +38,13 @@ _REASON = re.compile(r"<Message>([^<]{1,200})")
 # The variable that allows an endpoint without TLS; the package reads it only without options.
 _ALLOW_HTTP = {"s3": "AWS_ALLOW_HTTP", "az": "AZURE_ALLOW_HTTP", "gs": "GOOGLE_ALLOW_HTTP"}
 _PROBE = ".policyctx/~create-only"
+_KINDS = {
+    "AlreadyExistsError": FileExistsError,
+    "PreconditionError": FileExistsError,
+    "PermissionDeniedError": PermissionError,
+    "UnauthenticatedError": PermissionError,
+}
+_NUMBERS = {FileExistsError: errno.EEXIST, PermissionError: errno.EACCES}
 
 
 class ObjectInfo(NamedTuple):
@@ -262,15 +269,6 @@ def _is_curable(error: Exception) -> bool:
         return False
     status = _STATUS.search(str(error))
     return status is None or int(status[1]) >= 500 or int(status[1]) in _MAY_BE_CURED  # noqa: PLR2004
-
-
-_KINDS = {
-    "AlreadyExistsError": FileExistsError,
-    "PreconditionError": FileExistsError,
-    "PermissionDeniedError": PermissionError,
-    "UnauthenticatedError": PermissionError,
-}
-_NUMBERS = {FileExistsError: errno.EEXIST, PermissionError: errno.EACCES}
 
 
 def _os_error(error: Exception, where: str) -> OSError:

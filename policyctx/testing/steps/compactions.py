@@ -67,8 +67,8 @@ def _(
 
 @when("the host compacts to {text:text}", 'the host compacts to "The parser is done."')
 def _(policyctx_world: World, text: str) -> None:
-    """The host itself, such as Claude Code, replaces the context by this summary, which is compared
-    with the policy's `carry`; the context stays as it is.
+    """A summary that a host such as Claude Code makes itself: what it lacks is carried; the context
+    of the scenario stays as it is.
     """
     policyctx_world.plan()
     policyctx_world.host_summary = text
@@ -239,7 +239,7 @@ def _(policyctx_world: World, each: Amount, total: Amount) -> None:
 
 @then("the summarizer is told {text:text}", 'the summarizer is told "at most 1200 words"')
 def _(policyctx_world: World, text: str) -> None:
-    """A model that is asked gets these words: the sections, the rules, or the length."""
+    """The instructions to the model have this text: of the sections, the rules, or the length."""
     request = _last_request(policyctx_world)
     found = instructions(request.settings, earlier=request.history.earlier.values())
     if text not in found:
@@ -411,6 +411,5 @@ def _scripted(world: World) -> ScriptedSummarizer:
 def _last_request(world: World) -> SummaryRequest:
     requests = _scripted(world).requests
     if not requests:
-        found = f"none{_why_not(world.outcome)}"
-        raise OutcomeError("a request for a summary", found, world.fates)
+        raise OutcomeError("a request for a summary", f"none{_why_not(world.outcome)}", world.fates)
     return requests[-1]

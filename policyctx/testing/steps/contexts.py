@@ -1,7 +1,5 @@
 """Given: the policy and its environment, and what is in the context before anything happens."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -44,8 +42,7 @@ def _(
     else:
         place = running_step(request.node)
         shown = shown_path(place.feature, request.config)
-        line = place.step.line_number + 2
-        source = written_source(docstring, place.feature, line, shown=shown)
+        source = written_source(docstring, place.feature, place.step.line_number + 2, shown=shown)
     policyctx_world.use_policy(source)
 
 
@@ -177,8 +174,7 @@ def _(policyctx_world: World, phrase: str, docstring: str | None = None) -> None
     an error. A size is exact: of blocks, that of their texts, or with `store.blocks: json` of their
     compact JSON. A text may be a docstring.
     """
-    made = pieces(phrase, text=docstring)
-    policyctx_world.add(policyctx_world.conversation.messages(made))
+    policyctx_world.add(policyctx_world.conversation.messages(pieces(phrase, text=docstring)))
 
 
 @given("a session with {phrase:pieces}", "a session with 40 Bash results of 3,000 tokens")
@@ -194,11 +190,7 @@ def _(policyctx_world: World, phrase: str) -> None:
     "| | result | Bash | 3,000 tokens |",
     'the messages\n"""\n[{"role": "user", "content": "hello"}]\n"""',
 )
-def _(
-    policyctx_world: World,
-    datatable: Table | None = None,
-    docstring: str | None = None,
-) -> None:
+def _(policyctx_world: World, datatable: Table | None = None, docstring: str | None = None) -> None:
     """A table, or JSON in a docstring: a list, or a request body."""
     if (datatable is None) == (docstring is None):
         raise WordingError("write the messages as a table, or as JSON in a docstring")

@@ -86,11 +86,7 @@ def _(policyctx_world: World, phrase: str, tool: str | None = None) -> None:
     'these results arrive\n"""\n{"role": "user", "content": [{"type": "tool_result", '
     '"tool_use_id": "a", "content": "ok"}]}\n"""',
 )
-def _(
-    policyctx_world: World,
-    datatable: Table | None = None,
-    docstring: str | None = None,
-) -> None:
+def _(policyctx_world: World, datatable: Table | None = None, docstring: str | None = None) -> None:
     """The results of one assistant message: rows of a table, or a message (or a list of them) as
     JSON in a docstring.
     """
@@ -188,8 +184,7 @@ def _add_result(world: World, tool: str, given: object, text: str) -> None:
     """Add a call with this input and its result to the context."""
     conversation = world.conversation
     result = ToolResult(f"call_{conversation.serial()}", text, tool)
-    call = conversation.call([(result.id, tool)], given)
-    world.add([call, *conversation.answers([result])])
+    world.add([conversation.call([(result.id, tool)], given), *conversation.answers([result])])
 
 
 @when(
@@ -199,5 +194,4 @@ def _add_result(world: World, tool: str, given: object, text: str) -> None:
 def _(policyctx_world: World, item: str, tool: str) -> None:
     """A call of the tool with the path in a placeholder, and what is there."""
     [(_, _, file)] = policyctx_world.saved_of(item)
-    text = policyctx_world.session.read(file.path)
-    _add_result(policyctx_world, tool, {"path": file.path}, text)
+    _add_result(policyctx_world, tool, {"path": file.path}, policyctx_world.session.read(file.path))

@@ -248,8 +248,7 @@ def _files(folder: Path) -> list[Path]:
 def _content(world: World, name: str) -> str:
     path = world.root / filled(world, name)
     if not path.is_file():
-        there = ", ".join(world.all_files()) or "no file"
-        raise OutcomeError(f"the file {name}", there)
+        raise OutcomeError(f"the file {name}", ", ".join(world.all_files()) or "no file")
     return bytes_of(path).decode("utf-8", "surrogatepass")
 
 

@@ -239,8 +239,8 @@ def _(policyctx_world: World, amount: Amount, unit: str) -> None:
     "the prefix is unchanged up to message 4",
 )
 def _(policyctx_world: World, position: int | None = None) -> None:
-    """This call begins with the messages of the one before, or the first of them, byte for byte, as
-    a prompt cache needs; `cache_control` markers are not compared.
+    """This call begins with the messages of the one before, or the first of them, byte for byte
+    except `cache_control` markers, as a prompt cache needs.
     """
     before, now = _model_calls(policyctx_world)[-2:]
     count = len(before.messages) if position is None else position
@@ -249,7 +249,7 @@ def _(policyctx_world: World, position: int | None = None) -> None:
 
 @then("in every turn the prefix is unchanged up to the first new decision")
 def _(policyctx_world: World) -> None:
-    """Each model call begins as the one before, but for `cache_control` markers."""
+    """Each model call begins as the one before, except for `cache_control` markers."""
     turns = _model_calls(policyctx_world)
     for before, now in pairwise(turns):
         new = [f.item.message for f in now.fates if f.is_new and f.state != "kept"]

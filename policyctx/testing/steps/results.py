@@ -16,8 +16,8 @@ from policyctx.testing.world import World
     "at least 1,400 characters are freed net of placeholders",
 )
 def _(policyctx_world: World, amount: Amount, net: str = "") -> None:
-    """`Result.freed_chars`: the characters newly offloaded; `Result.net_freed_chars`: less their
-    placeholders.
+    """The characters newly offloaded, `Result.freed_chars`, or less their placeholders,
+    `Result.net_freed_chars`.
     """
     world = policyctx_world
     found = world.result.net_freed_chars if net else world.outcome.freed_chars

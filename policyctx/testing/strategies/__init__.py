@@ -31,12 +31,6 @@ from policyctx.testing.strategies.messages import (
 from policyctx.testing.strategies.policies import policies, policy_documents
 
 __all__ = [
-    "anthropic_lists",
-    "growing_lists",
-    "message_lists",
-    "mixed_lists",
-    "openai_lists",
-    "policies",
-    "policy_documents",
-    "responses_lists",
-]
+    "anthropic_lists", "growing_lists", "message_lists", "mixed_lists", "openai_lists", "policies",
+    "policy_documents", "responses_lists",
+]  # fmt: skip

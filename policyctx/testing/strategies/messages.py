@@ -26,24 +26,13 @@ _REUSED_IDS = ("again", "again", "../again", "", "x" * 200)
 _FRAGMENTS = st.one_of(
     st.sampled_from(
         (
-            "",
-            "one line\n",
-            "a word ",
-            "字",
-            "漢字とかな。",
-            "한국어",
-            "👩‍👩‍👧",
-            "\0",
-            "\ud800",
-            "\udfff\ud83d",
-            "\u2028",
-            "<|endoftext|>",
-            '{"a":1}',
+            "", "one line\n", "a word ", "字", "漢字とかな。", "한국어", "👩‍👩‍👧", "\0", "\ud800",
+            "\udfff\ud83d", "\u2028", "<|endoftext|>", '{"a":1}',
             "[Content offloaded to: ./tool-result-again.md]",
         )
     ),
     st.text(st.characters(), max_size=8),
-)
+)  # fmt: skip
 # Short ones, such as cross the thresholds of the presets, and two that come again and again.
 _TEXTS = st.one_of(
     st.builds(mul, _FRAGMENTS, st.sampled_from((1, 3, 30, 150, 900))),

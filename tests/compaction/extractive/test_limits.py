@@ -3,6 +3,7 @@ from __future__ import annotations
 import functools
 import json
 import os
+import random
 import re
 import subprocess
 import sys
@@ -25,7 +26,7 @@ from policyctx.messages.reading import items_of
 from policyctx.policy.models.compaction import Summary
 from policyctx.tokens.counter import counter_for
 from tests.compaction.extractive.sessions import facts_of, turns
-from tests.compaction.extractive.summaries import after, edited
+from tests.compaction.extractive.summaries import after, edited, said
 from tests.conversations import call, calls, picture, results, thinking, user
 
 Message = dict[str, Any]
@@ -118,6 +119,42 @@ def test_a_larger_limit_keeps_what_a_smaller_one_kept(key: str, most: int, more:
         ]
         last = max(lines_by_place, key=list(order).index)
         assert shortened in ([], [last])
+
+
+def _many_orders(count: int) -> list[str]:
+    kinds = ("Never push to main{}.", "Bob must see it {}.", "Shall it be {}?", "It is late.")
+    more = ("Always, and never later, use {}.", "please", "The port is {}.", "请不要改第{}号表。")
+    chance = random.Random(count)  # noqa: S311 - no secret
+    return [chance.choice((*kinds, *more)).format(chance.randint(1, 99)) for _ in range(count)]
+
+
+MANY_ORDERS: dict[str, Callable[[], list[Message]]] = {
+    "in one message": lambda: [user("\n".join(_many_orders(2_500)))],
+    "in a message each": lambda: [
+        message
+        for i, text in enumerate(_many_orders(1_500))
+        for message in (user(f"{text} It is {i}."), said(f"Noted {i}."))
+    ],
+    "under a lead": lambda: [
+        user("\n- ".join(["Never do any of this, in this week or the next:", *_many_orders(2_500)]))
+    ],
+    "under leads": lambda: [
+        user("\n- ".join(["So always think of this:", *_many_orders(50)])) for _ in range(50)
+    ],
+}
+
+
+@pytest.mark.parametrize("where", MANY_ORDERS)
+def test_of_many_orders_a_summary_keeps_the_first_of_the_whole_order(where: str) -> None:
+    """What no summary of this length has room for is not held in memory."""
+    history = History(MANY_ORDERS[where]())
+    order = ranked_units(history)
+    for most in (40, 300):
+        lines = summary_lines(history, settings(max_words=most))
+        kept = [line.unit.text for line in lines if line.unit is not None]
+        first = sorted(order[: len(kept)], key=lambda unit: unit.place)
+        assert kept == [unit.text for unit in first]
+        assert lines[-1].text == "Left out: lines of the user."
 
 
 def test_the_smallest_of_several_limits_counts() -> None:

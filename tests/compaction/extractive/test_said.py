@@ -162,18 +162,14 @@ def test_thinking_is_not_quoted() -> None:
     assert "123-456" not in summary_of(user("Go."), message)
 
 
-def test_the_last_messages_of_the_agent_stand_whole() -> None:
+def test_the_last_message_of_the_agent_stands_whole() -> None:
     long = [
         f"Sentence {i} of this message says how hall {i} is heated at night." for i in range(40)
     ]
-    work = [said(" ".join(long)), *ran("ls", "a"), said("All is warm."), *ran("ls", "b", "c2")]
+    work = [said("All is warm."), *ran("ls", "a"), said(" ".join(long)), *ran("ls", "b", "c2")]
     summary = summary_of(user("Report."), *work)
-    lines = group(summary, Group.AGENT)
-    assert lines == [
-        f"- [while working] {long[0]}",
-        *(f" {line}" for line in long[1:]),
-        "- [while working] All is warm.",
-    ]
+    lines = [f"- [while working] {long[0]}", *(f" {line}" for line in long[1:])]
+    assert group(summary, Group.AGENT) == lines
     assert later(summary) == summary
 
 
@@ -368,22 +364,25 @@ def worked(*numbers: int) -> list[Message]:
     return [one for pair in notes for note in pair for one in (said(note), *ran("ls", "a"))]
 
 
-def test_of_work_that_goes_on_the_last_note_and_the_longest_stay() -> None:
-    longest = said(NOTE.format("4, 5 and 6"))
-    work = [*worked(1, 2), longest, *ran("ls", "a"), *worked(7, 8)]
-    first = summary_of(user("Mend them."), *work)
-    assert group(first, Group.AGENT) == [
-        "- [while working] Pump 4, 5 and 6 is sealed, its valve turns again, and the test of the"
-        " whole hall passes.",
-        " The lid of the next one is loose, so I look at it now.",
-        "- [while working] Let me look at 8.",
-    ]
-    again = later(first, *worked(9))
-    assert "Pump 4, 5" in again
-    assert "Let me look at 8." not in again
+def test_of_work_that_goes_on_the_last_note_stays_until_anyone_speaks() -> None:
+    first = summary_of(user("Mend them."), *worked(1, 2, 8))
+    assert group(first, Group.AGENT) == ["- [while working] Let me look at 8."]
+    assert group(later(first, *worked(9)), Group.AGENT) == ["- [while working] Let me look at 9."]
+    assert "look at 8" not in later(first, user("And?"))
     told = [user("And?"), said("All are sealed."), user("Good."), *ran("ls", "a")]
-    assert "Pump" not in later(first, *told)
     assert "Pump" not in summary_of(user("Mend them."), *worked(1, 2), *told)
+
+
+def test_how_many_calls_ago_the_agent_said_something_is_told_over_rounds() -> None:
+    calls = [one for i in range(9) for one in ran("./bench", f"{i} runs", f"c{i}")]
+    first = summary_of(user("Go."), said("The run goes on."), user("How long?"), *calls)
+    assert group(first, Group.AGENT) == ["- [9 calls ago] The run goes on."]
+    second = later(first, said("I look at it."), *calls[:6])
+    assert group(second, Group.AGENT) == [
+        "- [12 calls ago] The run goes on.",
+        "- [while working, 3 calls ago] I look at it.",
+    ]
+    assert later(second) == second
 
 
 def test_no_note_stays_behind_an_answer() -> None:
@@ -586,61 +585,11 @@ def said_in(summary: str) -> list[str]:
     return summary.partition(f"{Group.USER}\n")[2].partition("\n\n")[0].split("\n")
 
 
-NEWEST = [user("And now the valve of hall B."), user("The red one."), user("Is it shut?")]
-
-
-def test_settled_short_replies_stand_below_what_they_answer() -> None:
-    talk = [user("Hi"), user("Review pump 3"), said("It leaks. Shall I seal it?"), user("Yes")]
-    talk += [user("好的,继续"), said("It is sealed."), user("Run the tests"), *NEWEST, said("Yes.")]
-    lines = said_in(summary_of(*talk))
-    assert lines == [
-        "- Hi",
-        " Review pump 3",
-        "- [agent] It leaks. Shall I seal it?",
-        " [user] Yes",
-        " 好的,继续",
-        "- [agent] It is sealed.",
-        " [user] Run the tests",
-        "- And now the valve of hall B.",
-        "- The red one.",
-        "- Is it shut?",
-        "- [agent] Yes.",
-    ]
-
-
-@pytest.mark.parametrize(
-    "order", ["Don't push.", "Always ask before a push.", "不要动 legacy 目录", "Nur lesen."]
-)
-def test_a_short_order_that_binds_later_work_has_a_line_of_its_own(order: str) -> None:
-    summary = summary_of(user("Hi"), said("Shall I go on?"), user(order), *NEWEST)
-    assert f"- {order}" in said_in(summary)
-
-
-def test_the_newest_messages_of_the_user_have_lines_of_their_own() -> None:
-    talk = [said("Shall I seal it?"), user("Yes"), said("Shall I push?"), user("Yes, push")]
-    lines = said_in(summary_of(user("Seal it?"), *talk))
-    assert [line for line in lines if "user" in line] == []
-    assert lines[-1] == "- Yes, push"
-
-
-def test_short_replies_stay_where_they_are_over_compactions() -> None:
-    talk = [user("Hi"), said("Shall I seal pump 3?"), user("Yes"), user("Be quick"), *NEWEST]
-    first = summary_of(*talk, said("It is shut."))
-    assert later(first) == first
-    second = later(first, user("Then open it"), said("It is open."), user("Good"))
-    assert said_in(second) == [
-        "- Hi",
-        "- [agent] Shall I seal pump 3?",
-        " [user] Yes",
-        " Be quick",
-        "- And now the valve of hall B.",
-        "- The red one.",
-        "- Is it shut?",
-        "- [agent] It is shut.",
-        "- Then open it",
-        "- [agent] It is open.",
-        "- Good",
-    ]
+def test_a_short_reply_that_an_older_summary_has_below_an_answer_is_the_users() -> None:
+    first = summary_of(user("Hi"), said("Shall I seal pump 3?"), user("Yes"), said("It is shut."))
+    older = first.replace("\n- Yes", "\n [user] Yes")
+    assert older != first
+    assert later(older) == first
 
 
 def test_where_lines_of_the_user_are_missing_is_marked_over_rounds() -> None:

@@ -51,11 +51,9 @@ def test_a_finding_is_a_warning() -> None:
 
 
 @pytest.mark.parametrize("code", FINDINGS)
-def test_a_code_is_explained_in_a_paragraph(code: str) -> None:
-    title, paragraph = FINDINGS[code]
-    assert len(title) < 60
-    assert paragraph.endswith(".")
-    assert "\n" not in paragraph
+def test_a_code_is_explained_in_a_line_or_two(code: str) -> None:
+    assert FINDINGS[code].endswith(".")
+    assert FINDINGS[code].count("\n") <= 1
 
 
 @pytest.mark.parametrize("name", preset_names())

@@ -7,7 +7,7 @@ from typing import Any
 
 from policyctx.definitions.items import Message
 from policyctx.replay.recording import Recording
-from policyctx.replay.report.page import write_report
+from policyctx.replay.report.page import page, write_page
 from policyctx.replay.simulated import SimulatedSession
 from policyctx.replay.simulation import simulated
 from policyctx.tokens.usage import Usage
@@ -74,5 +74,5 @@ def as_replayed(recorded: Recording, *, excerpt: int = 400) -> SimulatedSession:
 def report(path: Path, *sessions: SimulatedSession) -> Path:
     """Write the report of sessions to a path, and return it."""
     missing = [f"error: {'folder/' * 40}broken.jsonl: no message is in it"]
-    write_report(path, "test", sessions, missing)
+    write_page(path, page("test", sessions, missing))
     return path
