@@ -42,8 +42,6 @@ _READS = re.compile(
 )
 # What is no text but fields, of which an end says nothing of the rest.
 _FIELDS = re.compile(r"\s*(?:\{|\[\s*[{\[])")
-# What a client says before the beginning of a result that it saved to a file.
-_PREVIEW = re.compile(r"\n\s*Preview \(first ")
 
 _EXIT_CODE = re.compile(r"\bexit(?:ed)?[ _](?:with )?(?:code|status)\W{1,3}(\d+)", re.IGNORECASE)
 # A line that names a commit, branch or request; one that counts what was checked or says that all
@@ -153,8 +151,6 @@ def shown_of(call: Call, command: str) -> str:
     That is files, what a search found in them, and fields.
     """
     text = call.result or ""
-    if preview := _PREVIEW.search(text, 0, LOOKED_AT):
-        return one_line(text[: preview.start()])
     parts = command_parts(call.command or "") or [call.tool.lower()]
     is_again = call.path is not None or all(map(_READS.match, parts)) or _FIELDS.match(text)
     is_outside = any(map(SCRATCH.search, command.split()))

@@ -24,7 +24,7 @@ from policyctx.compaction.extractive.fitting import (
 )
 from policyctx.compaction.extractive.languages import SHIPPED, Cues, Language, cues_of
 from policyctx.compaction.extractive.said import UNREADABLE, Quote, quotes_in
-from policyctx.compaction.extractive.state import results_of, steps_of, tasks_of
+from policyctx.compaction.extractive.state import tasks_of, work_of
 from policyctx.compaction.extractive.texts import pieces_of
 from policyctx.compaction.extractive.writing import (
     NOTHING,
@@ -103,19 +103,16 @@ def gathered(history: History, cues: Cues, *, is_stepped: bool = True) -> Conten
     foreign = (one for found in before for one in _orders_in(found.left_over, told))
     newest = max((one.message for one in last), default=typed)
     left_out = [found.contents.left_out for found in before]
-    steps: tuple[Quote, ...] = ()
-    results: tuple[Quote, ...] = ()
-    if is_stepped:
-        steps = steps_of(carried(Group.STEPS), calls, files, max(newest, typed))
-        results = results_of(carried(Group.RESULTS), calls, files)
+    before_them = carried(Group.STEPS), carried(Group.RESULTS)
+    work = work_of(*before_them, calls, files, max(newest, typed)) if is_stepped else ((), ())
     return Contents(
         {
             Group.USER: [*_once(users)],
             Group.AGENT: [*(one._replace(last=False) for one in _once(said, seen)), *last],
             Group.EARLIER: [*carried(Group.EARLIER), *foreign],
             Group.TASKS: tasks_of(carried(Group.TASKS), calls),
-            Group.STEPS: steps,
-            Group.RESULTS: results,
+            Group.STEPS: work[0],
+            Group.RESULTS: work[1],
         },
         files,
         LeftOut(
