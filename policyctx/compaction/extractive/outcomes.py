@@ -38,7 +38,7 @@ SHOWS = re.compile(
 )
 _READS = re.compile(
     r"(?:\S*[_-])?(?:rg|grep|glob|find|fd|ls|tree|cat|head|tail|less|nl|bat|sed -n|cd|pwd|echo"
-    r"|printf|wc|sort|uniq|xargs|read|view|git (?:grep|ls-files|diff|show))(?![\w-])"
+    r"|printf|wc|sort|uniq|xargs|read|view|git (?:grep|ls-files|diff|show)|\S.* --help)(?![\w-])"
 )
 # What is no text but fields, of which an end says nothing of the rest.
 _FIELDS = re.compile(r"\s*(?:\{|\[\s*[{\[])")

@@ -365,12 +365,24 @@ def worked(*numbers: int) -> list[Message]:
 
 
 def test_of_work_that_goes_on_the_last_note_stays_until_anyone_speaks() -> None:
-    first = summary_of(user("Mend them."), *worked(1, 2, 8))
-    assert group(first, Group.AGENT) == ["- [while working] Let me look at 8."]
+    first = summary_of(user("Mend them."), *worked(1, 2, 8)[3:])
+    assert group(first, Group.AGENT)[-1] == "- [while working] Let me look at 8."
     assert group(later(first, *worked(9)), Group.AGENT) == ["- [while working] Let me look at 9."]
     assert "look at 8" not in later(first, user("And?"))
     told = [user("And?"), said("All are sealed."), user("Good."), *ran("ls", "a")]
     assert "Pump" not in summary_of(user("Mend them."), *worked(1, 2), *told)
+
+
+def test_the_reply_to_the_users_last_message_stays_beside_the_last_note() -> None:
+    asked = [user("Mend them."), *worked(1), said("All run."), user("Can it be faster?")]
+    summary = summary_of(*asked, *worked(2, 3))
+    assert group(summary, Group.AGENT) == [
+        "- [4 calls ago] All run.",
+        "- [while working, 4 calls ago] Pump 2 is sealed, its valve turns again, and the test of"
+        " the whole hall passes.",
+        " The lid of the next one is loose, so I look at it now.",
+        "- [while working] Let me look at 3.",
+    ]
 
 
 def test_how_many_calls_ago_the_agent_said_something_is_told_over_rounds() -> None:

@@ -157,6 +157,7 @@ def test_long_lists_of_what_is_in_files_are_not_quoted() -> None:
     looks = [
         *ran("rg -n leaks hall | head -40", listed),
         *made("c2", "Grep", {"pattern": "leaks"}, listed),
+        *ran("pump run --help", listed, "c4"),
         *ran("rg -n drips hall", "no match\nexit code 1", "c5"),
         *made("c6", "web_search", {"query": "pumps that leak"}, listed),
     ]
