@@ -172,8 +172,7 @@ def _files_in(line: str) -> Iterator[FileState]:
         paths = line.removeprefix(BEFORE_COMMIT).split(", ")
         yield from (FileState(path, "edited", is_committed=True) for path in paths)
     elif found := _FILE.fullmatch(line):
-        is_read = found["state"] in {"read", "named"}
-        for path in found["path"].split(", ") if is_read else [found["path"]]:
+        for path in found["path"].split(", " if found["state"] in {"read", "named"} else "\n"):
             yield FileState(path, found["state"], line=found["line"] or "")
 
 
