@@ -15,7 +15,7 @@ from policyctx.session import Session
 from tests.fuzz.histories import left_by
 from tests.fuzz.memory_store import MemoryStore
 from tests.policies import policy
-from tests.test_restarts import HOSTS, ROUNDS, in_all_shapes
+from tests.test_restarts import HOSTS, ROUNDS, in_all_shapes, late_picture, reply, two_calls
 
 RULES = """\
     items: {{user_message: {{offload: true}}}}
@@ -97,6 +97,34 @@ def test_a_journal_that_ends_anywhere_in_a_turn_loses_no_newest_words(
         assert list(after[-kept:]) == given[-kept:]
     journal.write_bytes(content)
     assert left_by(opened(tmp_path / "killed", shape), list(given)) == list(left)
+
+
+@in_all_shapes
+def test_a_journal_that_ends_anywhere_in_an_arrival_loses_no_newest_words(
+    shape: str, tmp_path: Path
+) -> None:
+    """A pair leaves, or the image of a result where a message has one result."""
+    has_one = shape in {"chat", "responses"}
+    taken = "types: [image]" if has_one else "types: [tool_result], tools: [Read]"
+    arrival = f"{{name: seen, on: arrival, do: drop, select: {{{taken}}}}}, {{name: questions"
+    compiled = policy(RULES.format(on_failure="keep").replace("{name: questions", arrival))
+    asking, found = [ROUNDS[shape](4)[-2], late_picture(shape, 4)] if has_one else two_calls(shape)
+    hosts = HOSTS.get(shape, ())
+    live = Session(compiled, root=tmp_path / "live", session_id="s", shapes=hosts)
+    back = list(live.apply(asked(shape, 0, 1, 2, 3)).messages)
+    shutil.copytree(tmp_path / "live", tmp_path / "killed")
+    [journal] = (tmp_path / "killed").rglob("journal.jsonl")
+    [whole] = (tmp_path / "live").rglob("journal.jsonl")
+    start = journal.stat().st_size
+    assert live.on_tool_result(found, call=asking).plan.new
+    given = [*back, ROUNDS[shape](1)[0], reply(shape, "so"), ROUNDS[shape](2)[0]]
+    content = whole.read_bytes()
+    for end in range(start, len(content) + 1):
+        if content[end - 1 : end] == b"\n":
+            journal.write_bytes(content[:end])
+            anew = Session(compiled, root=tmp_path / "killed", session_id="s", shapes=hosts)
+            kept = len(given) - len(back)
+            assert list(anew.apply(list(given)).messages[-kept:]) == given[-kept:]
 
 
 def as_of_before(store: MemoryStore) -> MemoryStore:

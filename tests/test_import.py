@@ -59,3 +59,10 @@ def test_every_public_name_is_there_and_listed_in_order() -> None:
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'nope'"):
         importlib.import_module("policyctx").nope  # noqa: B018 - the access is what is tested
+
+
+def test_a_session_imports_nothing_that_only_some_placeholders_show() -> None:
+    modules_after(
+        "from policyctx import Session; import sys; assert Session.apply; "
+        "assert 'policyctx.outlines' not in sys.modules"
+    )

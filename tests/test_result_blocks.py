@@ -687,6 +687,28 @@ def test_an_image_beside_texts_leaves_in_converse_and_mcp(tmp_path: Path) -> Non
         assert "eHh4eHh4" in str(restored(one, path)) or host == "google"
 
 
+@pytest.mark.parametrize("kind", [bytes, bytearray])
+def test_bytes_in_a_content_of_gemini_are_saved_as_base64(tmp_path: Path, kind: type) -> None:
+    types = pytest.importorskip("google.genai.types")
+    shot = {"inline_data": {"mime_type": "image/png", "data": kind(b"\xfb\xef\xff\x89PNG" * 99)}}
+    response = {"content": [text(LOG)]}
+    answer = {"function_response": {"name": "f", "response": response, "parts": [shot]}}
+    messages = [
+        {"role": "user", "parts": [{"text": "go"}, shot]},
+        {"role": "model", "parts": [{"function_call": {"name": "f", "args": {}}}]},
+        {"role": "user", "parts": [answer]},
+    ]
+    compiled = policy("""
+        items: {tool_result: {offload: true}, image: {offload: true}}
+        steps: [{name: all, do: offload, must_shrink: false, select: {keep_recent: 0}}]
+    """)
+    one = Session(compiled, root=tmp_path, session_id="s")
+    saved = one.apply([*messages, {"role": "user", "parts": [{"text": "on"}]}]).files
+    back = [types.Part.model_validate(restored(one, path)) for path in saved]
+    assert back[0].inline_data.data == bytes(shot["inline_data"]["data"])
+    assert back[1].function_response.parts[0].inline_data.data == back[0].inline_data.data
+
+
 OF_HOSTS = {"bedrock": (BedrockShape(),), "pydantic_ai": (PydanticAIShape(),)}
 PNG = "iVBORw0KGgo="
 

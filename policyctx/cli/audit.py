@@ -1,7 +1,5 @@
 """`policyctx audit`: what the compactions of recorded sessions lost."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict

@@ -3,8 +3,6 @@
 What the tools say comes from the files and tests of a small project in a temporary folder.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import secrets

@@ -1,7 +1,5 @@
 """`policyctx diff`: what two policies would have done otherwise to the same sessions."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from functools import partial

@@ -1,7 +1,5 @@
 """What a policy does with a conversation: `plan` shows it, `apply` does it, `explain` says why."""
 
-from __future__ import annotations
-
 import errno
 import os
 import secrets

@@ -1,7 +1,5 @@
 """`policyctx replay`: what a policy would have done to recorded sessions."""
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """What `policyctx replay` prints: tables for people, JSON and CSV for programs."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections import Counter

@@ -1,7 +1,5 @@
 """`policyctx sessions`: what the agents on this machine were billed, and what a policy saves."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -258,7 +256,6 @@ def _project(project: str) -> str:
 
 
 def _day(at: float | None) -> str:
-    """Return a date here, as `--since` takes it."""
     return output.moment(at, "%Y-%m-%d")
 
 

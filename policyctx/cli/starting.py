@@ -1,7 +1,5 @@
 """`policyctx init`: a policy to start from, by what a preset says or by what sessions used."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -43,6 +41,7 @@ from policyctx.policy.models.steps import Store
 from policyctx.policy.nodes import Node, read_yaml
 from policyctx.policy.schema import policy_schema
 from policyctx.policy.writing import resolved_yaml
+from policyctx.pricing.dollars import Summable
 from policyctx.replay.answer import verdict
 from policyctx.replay.cluster import executor
 from policyctx.replay.common import Common
@@ -326,7 +325,7 @@ def _yaml(keys: dict[str, object]) -> str:
 
 
 @dataclass(slots=True)
-class ToolUse:
+class ToolUse(Summable):
     """The calls and results of one tool, and what became of the results under a policy."""
 
     calls: int = 0
@@ -340,11 +339,6 @@ class ToolUse:
     """The tokens that these freed."""
     needed: int = 0
     """How many of these were needed again."""
-
-    def add(self, other: ToolUse) -> None:
-        """Add the use in another session."""
-        for one in fields(self):
-            setattr(self, one.name, getattr(self, one.name) + getattr(other, one.name))
 
     def read_field(self, tool: str, policy: OffloadPolicy) -> str:
         """Return the field that holds the path, for a tool that reads files unknown to a policy."""
@@ -477,7 +471,7 @@ def _fitted(name: str, preset: str, found: Sequence[RecordingFile], jobs: int) -
     uses = defaultdict[str, ToolUse](ToolUse)
     for each, _ in so_far.results:
         for tool, use in each.items():
-            uses[tool].add(use)
+            uses[tool] += use
     if not any(use.results for use in uses.values()):
         raise InputError("no session has a tool result, so no policy can be written")
     heaviest = dict(sorted(uses.items(), key=lambda one: -one[1].tokens))

@@ -1,7 +1,5 @@
 """Commands of `policyctx store` that look: ls, cat, search, history, verify, restore-archive."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """`policyctx tokens`: what a conversation weighs, by type and by tool, and what was billed."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 

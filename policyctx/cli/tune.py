@@ -1,7 +1,5 @@
 """`policyctx tune`: the settings that recorded sessions would have paid for, and their table."""
 
-from __future__ import annotations
-
 import difflib
 import os
 from collections.abc import Iterator, Mapping, Sequence

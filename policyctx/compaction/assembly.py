@@ -24,6 +24,11 @@ from policyctx.policy.values import parsed_template
 from policyctx.tokens.counter import TokenCounter
 from policyctx.tokens.usage import Usage, usage_of
 
+ITEM_TYPE = "archive"
+"""What the store knows archives by."""
+
+_SCHEMA_VERSION = "1.0"
+
 
 @dataclass(frozen=True, slots=True)
 class History:
@@ -138,12 +143,6 @@ class CompactStats:
         if not self.original_token_count:
             return 0.0
         return self.compacted_token_count / self.original_token_count
-
-
-ITEM_TYPE = "archive"
-"""What the store knows archives by."""
-
-_SCHEMA_VERSION = "1.0"
 
 
 def archive_name(number: int) -> str:

@@ -112,8 +112,8 @@ def stems_of(text: str) -> frozenset[str]:
     bare = plain(text)
     for idle in (cues.approvals, cues.negations, cues.revisions, cues.orders):
         bare = idle.removed_from(bare)
-    words = {_stem(word) for word in _WORD.findall(CJK.sub(" ", bare))}
-    return frozenset(words.union(CJK.findall(_SIGNS.sub(" ", bare))))
+    words = {_stem(word) for word in _WORD.findall(re.sub(CJK, " ", bare))}
+    return frozenset(words.union(re.findall(CJK, _SIGNS.sub(" ", bare))))
 
 
 # One value is looked for in many texts.

@@ -1,7 +1,5 @@
 """Which files an agent worked on, the last accessed first, and which of their lines it saw."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,14 +28,12 @@ _READS = re.compile(r"read|view|open|cat|show|get|fetch|load", re.IGNORECASE)
 _BUILT_IN_TOOLS = {kind.removesuffix("_call") for kind in INPUT_FIELDS.keys() - {*OF_TEXT}}
 # A shorter text of an edit says too little about its place.
 _LEAST_TEXT = 8
+_HEADER = re.compile(r"^\[lines (\d+)-(\d+) of \d+\]$", re.MULTILINE)
 
 
 def header(lines: ShownLines, count: int) -> str:
     """Return the line that leads a range of lines of a file that has `count` lines."""
     return f"[lines {lines.first}-{lines.last} of {count}]"
-
-
-_HEADER = re.compile(r"^\[lines (\d+)-(\d+) of \d+\]$", re.MULTILINE)
 
 
 def lines_shown(text: str) -> tuple[ShownLines, ...]:

@@ -10,8 +10,6 @@ the order of the points. Where there is no room for all, prohibitions come first
 exact values, open tasks and edited files, of each the newest.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass

@@ -34,6 +34,10 @@ _START = re.compile(rf"<{SUMMARY_TAG}>", re.IGNORECASE)
 _END = re.compile(rf"</{SUMMARY_TAG}>", re.IGNORECASE)
 # The share of the words asked for that is reserved.
 _RESERVED = Fraction(15, 100)
+_HEADING = "## Pinned"
+_BETWEEN = "\n\n"
+# Tokens and characters of a word, on the safe side.
+_TOKENS_PER_WORD, _CHARS_PER_WORD = 1.5, 7
 
 
 def summary_in(answer: str) -> str:
@@ -56,10 +60,6 @@ def _without_end(text: str) -> str:
     """Return the text up to the last end of the element, or all of it."""
     ends = [found.start() for found in _END.finditer(text)]
     return (text[: ends[-1]] if ends else text).strip()
-
-
-_HEADING = "## Pinned"
-_BETWEEN = "\n\n"
 
 
 def with_pinned(summary: str, texts: Sequence[str]) -> str:
@@ -205,10 +205,6 @@ def tokens_over_share(
         return 0
     tokens = counter.count(summary)
     return tokens if tokens * 100 > limit.percent * replaced_tokens else 0
-
-
-# Tokens and characters of a word, on the safe side.
-_TOKENS_PER_WORD, _CHARS_PER_WORD = 1.5, 7
 
 
 def reserved(words: int) -> int:
@@ -401,8 +397,6 @@ _RULES = (
 )
 _LAST_RULE = f"Answer with <{THOUGHTS[0]}> and <{SUMMARY_TAG}> alone."
 _RESTORED = "These files follow behind the summary as they are now; do not repeat their contents:"
-
-
 _SPEAKERS: dict[str, tuple[Speaker, str]] = {
     "user_message": ("user", "User"),
     "assistant_message": ("assistant", "Assistant"),

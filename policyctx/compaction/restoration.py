@@ -18,6 +18,13 @@ from policyctx.tokens.counter import TokenCounter
 _AROUND_EDIT = 5
 # Tokens of the line that leads a range, about.
 _HEADER_TOKENS = 16
+# No known vocabulary has a token of more bytes, so a file of more than that many bytes a token is
+# over its limit for certain, and need not be read.
+_MOST_BYTES_PER_TOKEN = 128
+# A larger file has no windows either: it would have to be read whole for them.
+_MOST_BYTES_FOR_WINDOWS = 16_000_000
+# A candidate, what its path resolves to, and why it does not.
+_Candidate: TypeAlias = tuple[FileAccess, str, str]
 
 
 class Windows(NamedTuple):
@@ -191,13 +198,6 @@ def _check_regular(resolved: str, found: os.stat_result) -> None:
         raise UnrestorableFileError(resolved, "it is not a regular file")
 
 
-# No known vocabulary has a token of more bytes, so a file of more than that many bytes a token is
-# over its limit for certain, and need not be read.
-_MOST_BYTES_PER_TOKEN = 128
-# A larger file has no windows either: it would have to be read whole for them.
-_MOST_BYTES_FOR_WINDOWS = 16_000_000
-
-
 class FileReader(Protocol):
     """Reads the files of an agent's working directory; each call is made in a thread of its own.
 
@@ -271,10 +271,6 @@ def restore(
         if resolved not in shown:
             filling.take(access, resolved, why_not, must_exist=resolved not in always)
     return Restoration(tuple(filling.files), tuple(filling.warnings))
-
-
-# A candidate, what its path resolves to, and why it does not.
-_Candidate: TypeAlias = tuple[FileAccess, str, str]
 
 
 def _candidates(

@@ -40,6 +40,17 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 
 # For an endpoint of the policy's own that no key was named for: no other key may go there.
 _NO_KEY = "none"
+# Claude docs, "Models overview": a million tokens from 4.6 on, except Haiku. Counted with o200k,
+# text has about so many fewer tokens; 1.5 is on the safe side for models not known.
+_ANTHROPIC_WINDOW, _LARGE_WINDOW = 200_000, 1_000_000
+_LARGE_FROM, _LARGE_FAMILIES = (4, 6), ("opus", "sonnet", "fable")
+_ANTHROPIC_TOKENS_PER_COUNTED, _TOKENS_PER_COUNTED_BEFORE, _DENSER_FROM = 1.5, 1.25, (4, 7)
+
+_FINISHED = ("end_turn", "stop_sequence")
+# A model's own tokens for each that is counted here.
+_OPENAI_TOKENS_PER_COUNTED = 1.25
+# OpenAI's own models take the limit under this name; most compatible endpoints know the older one.
+_OWN_HOSTS, _OWN_LIMIT = ("openai.com", "azure.com"), "max_completion_tokens"
 
 
 class SdkSummarizer(ModelSummarizer):
@@ -295,15 +306,6 @@ def _is_async(client: object) -> bool:
     return hasattr(client, "__aenter__")
 
 
-# Claude docs, "Models overview": a million tokens from 4.6 on, except Haiku. Counted with o200k,
-# text has about so many fewer tokens; 1.5 is on the safe side for models not known.
-_ANTHROPIC_WINDOW, _LARGE_WINDOW = 200_000, 1_000_000
-_LARGE_FROM, _LARGE_FAMILIES = (4, 6), ("opus", "sonnet", "fable")
-_ANTHROPIC_TOKENS_PER_COUNTED, _TOKENS_PER_COUNTED_BEFORE, _DENSER_FROM = 1.5, 1.25, (4, 7)
-
-_FINISHED = ("end_turn", "stop_sequence")
-
-
 class AnthropicSummarizer(SdkSummarizer):
     """A `Summarizer` that asks a Claude model.
 
@@ -366,12 +368,6 @@ def _unfinished(stopped: object, request: SummaryRequest) -> SummaryError:
             why = "the conversation is larger than the model's window"
             return SummaryError(why, answered=True, is_final=True)
     return SummaryError(f"the model stopped for {stopped!r}", answered=True)
-
-
-# A model's own tokens for each that is counted here.
-_OPENAI_TOKENS_PER_COUNTED = 1.25
-# OpenAI's own models take the limit under this name; most compatible endpoints know the older one.
-_OWN_HOSTS, _OWN_LIMIT = ("openai.com", "azure.com"), "max_completion_tokens"
 
 
 class OpenAISummarizer(SdkSummarizer):

@@ -21,6 +21,7 @@ from policyctx.tokens.encoders import words_in
 _MOST_TIMES = 4
 _ALWAYS_ALLOWED_WORDS = 400
 _CHARS_PER_WORD = 40
+Summarize: TypeAlias = Callable[[SummaryRequest], str | Awaitable[str]]
 
 
 @runtime_checkable
@@ -29,9 +30,6 @@ class Summarizer(Protocol):
 
     def summarize(self, request: SummaryRequest, /) -> str:
         """Return the summary; anything raised is a failed try."""
-
-
-Summarize: TypeAlias = Callable[[SummaryRequest], str | Awaitable[str]]
 
 
 class ModelSummarizer:

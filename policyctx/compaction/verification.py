@@ -7,8 +7,6 @@ They are compared with what the extractive summary holds of the history: an orde
 sentence, an exact value to the letter.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from policyctx.compaction.assembly import History, Verified

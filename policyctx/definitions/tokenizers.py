@@ -1,7 +1,5 @@
 """The tokenizers that `model.tokenizer` may name, and how each counts."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, NamedTuple, Protocol, TypeAlias
@@ -58,7 +56,7 @@ class CharRule(NamedTuple):
     per_message: int
 
     @classmethod
-    def of(cls, given: ByChars) -> CharRule:
+    def of(cls, given: ByChars) -> "CharRule":
         """Return the rule that a policy gives, its number as it was written."""
         return cls(Fraction(str(given.chars_per_token)), given.round, given.per_message)
 

@@ -10,8 +10,6 @@ Importing this module raises `MissingExtraError` without the SDK, and `Installat
 that has no middleware.
 """
 
-from __future__ import annotations
-
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, suppress
 from copy import copy

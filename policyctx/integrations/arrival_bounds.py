@@ -338,7 +338,6 @@ def _variable(value: str | None) -> str | None:
 
 
 def _text(path: str) -> str:
-    """Return the text of a policy file, as `policyctx.policy.sources` reads it."""
     return _read(path).decode("utf-8-sig")
 
 

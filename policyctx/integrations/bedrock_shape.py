@@ -3,8 +3,6 @@
 They are dicts with a `role` and a list of blocks that have no `type`. The module needs no package.
 """
 
-from __future__ import annotations
-
 import base64
 import copy
 import json

@@ -270,7 +270,6 @@ def _replaced(event: Event, texts: Sequence[Text], options: Options, folder: str
 
 
 def _result(text: Text) -> dict[str, Any]:
-    """Return a text as the block of a result."""
     return {"type": "tool_result", "tool_use_id": text.tool_use_id, "content": text.text}
 
 

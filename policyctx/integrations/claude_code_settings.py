@@ -4,8 +4,6 @@ The text of a file is edited in place, so everything else in it stays byte for b
 not valid JSON, or whose `hooks` have another form than Claude Code documents, is not touched.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -4,8 +4,6 @@ A `thought_signature` stays with its part: an edit copies the part and sets one 
 Importing this module raises `MissingExtraError` without Google's SDK.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

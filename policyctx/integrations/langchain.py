@@ -10,8 +10,6 @@ Importing this module raises `MissingExtraError` without LangChain, and `Install
 that has no middleware.
 """
 
-from __future__ import annotations
-
 import copy
 import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping

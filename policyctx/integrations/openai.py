@@ -11,8 +11,6 @@ Importing this module raises `MissingExtraError` without the SDK, and `Installat
 version that is too old.
 """
 
-from __future__ import annotations
-
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from contextlib import aclosing
 from functools import wraps
@@ -75,7 +73,7 @@ def with_policy(
     return _wrapped(copied, _Policy(sessions))
 
 
-def _wrapped(client: Client, policy: _Policy) -> Client:
+def _wrapped(client: Client, policy: "_Policy") -> Client:
     """Wrap the methods of a client that no one else has."""
     blocks = isinstance(client, openai.OpenAI)
     resources: list[tuple[Any, Api]] = [

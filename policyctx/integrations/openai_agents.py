@@ -11,8 +11,6 @@ Importing this module raises `MissingExtraError` without the SDK, and `Installat
 version that is too old.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any, TypeAlias

@@ -11,8 +11,6 @@ Importing this module raises `MissingExtraError` without Pydantic AI, and `Insta
 version that is too old.
 """
 
-from __future__ import annotations
-
 import copy
 import json
 from collections.abc import Callable, Iterator, Mapping

@@ -7,8 +7,6 @@ results = [tools.answer(call) or own_answer(call) for call in calls]
 The session offloads what these tools return only when it has become old, and makes no copy then.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from itertools import accumulate, takewhile

@@ -6,8 +6,6 @@ leaves, and a result without a call becomes a message of the user, so nothing th
 lost. What some provider takes counts as broken here only if the API of the message refuses it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, count, repeat

@@ -1,5 +1,6 @@
 """Compact JSON of whatever a message holds besides strings, objects of an SDK included."""
 
+import base64
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -172,9 +173,16 @@ def _text_chars(value: object, levels: int = 15) -> int:
 
 
 def _plain_values(value: object) -> object:
-    """Return an object of a provider's SDK as plain values, any other object as its text."""
+    """Return an object of a provider's SDK as plain values, any other object as `_plain` does."""
     dump = getattr(value, "model_dump", None)
-    return dump(mode="json") if callable(dump) else str(value)
+    return dump(mode="json") if callable(dump) else _plain(value)
+
+
+def _plain(value: object) -> str:
+    """Return bytes in base64, as the APIs send them, and any other object as its text."""
+    if isinstance(value, bytes | bytearray):
+        return base64.b64encode(value).decode()
+    return str(value)
 
 
 _DEEP = frozenset({dict, list})
@@ -185,7 +193,7 @@ _HALF = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]")
 _PAIR = re.compile(rb"\\u(d[89ab]..)\\u(d[c-f]..)|\\.")
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_plain_values).encode
 _COMPACT = Form(_encode)
-SPACED = Form(json.JSONEncoder(ensure_ascii=False, default=str).encode, " ")
+SPACED = Form(json.JSONEncoder(ensure_ascii=False, default=_plain).encode, " ")
 """JSON with spaces, as hosts have it; what is not JSON is its text."""
 
 

@@ -36,29 +36,20 @@ class Anchors(NamedTuple):
     anchor: int | None
     last: int | None
     old: int | None = None
+    """The anchor of the request before, None if the list does not begin with what ended there."""
     before: int | None = None
-    """The last block of the request before."""
+    """The last block of the request before, as far as the list begins with it."""
 
 
-def anchors(
-    end: int,
-    removable: int | None,
-    back: Callable[[int], int | None],
-    *,
-    old: int | None = None,
-    before: int | None = None,
-) -> Anchors:
-    """Return the anchors of a list that ends before block `end`.
+def anchors(end: int, removable: int | None, back: Callable[[int], int | None]) -> Anchors:
+    """Return the anchors of a list that ends before block `end`, those of the request before apart.
 
     `removable` is the first block behind the newest edit that the policy could still change, None
     if there is none; the anchor is then the last block. `back` returns the last block at or before
-    a block that may have a marker: none of thinking, and no empty text. `old` is the anchor of the
-    request before and `before` its last block; both are None if the list does not begin with the
-    prefix that ended there.
+    a block that may have a marker: none of thinking, and no empty text.
     """
     last = back(end - 1)
-    anchor = last if removable is None else back(removable - 1)
-    return Anchors(anchor, last, old, before)
+    return Anchors(last if removable is None else back(removable - 1), last)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,13 @@ from policyctx.policy.models.compaction import Compaction, Summary
 from policyctx.policy.values import Share
 from policyctx.tokens.encoders import words_in
 
+# A compaction helps that leaves at most this share of what its gate measures.
+_MUCH_LESS = Fraction(3, 4)
+_NOTHING_NEW = Reason("nothing_new")
+_BESIDE = (
+    "the system prompt and the tool schemas have {} tokens: make them smaller, or offer fewer tools"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Partition:
@@ -213,11 +220,6 @@ def _whole_behind(edge: int, outlook: Outlook) -> int:
         edge, before = moved, last
 
 
-# A compaction helps that leaves at most this share of what its gate measures.
-_MUCH_LESS = Fraction(3, 4)
-_NOTHING_NEW = Reason("nothing_new")
-
-
 @dataclass(frozen=True, slots=True)
 class Replacing:
     """The messages that a compaction is to replace."""
@@ -311,11 +313,6 @@ def _in_the_way(found: Replacing, tokens: int, added: Added, outlook: Outlook) -
         (added.tokens, "the summary and the files have {} tokens: lower `max_words` or `restore`"),
     )
     return f"{what.format(f'{most:,}')}, or raise the gate"
-
-
-_BESIDE = (
-    "the system prompt and the tool schemas have {} tokens: make them smaller, or offer fewer tools"
-)
 
 
 def _why_nothing(parts: Partition, outlook: Outlook, settings: Compaction) -> str:

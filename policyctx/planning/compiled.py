@@ -36,6 +36,9 @@ _IN_GLOBS = frozenset("*?[")
 # The step of a compaction on demand under a policy without a `compact` step. No step of a policy
 # can have this name.
 ON_DEMAND = "Session.compact"
+_K = TypeVar("_K")
+_V = TypeVar("_V")
+_MOST_LOOKED_UP = 1 << 14
 
 
 class SizeThreshold(NamedTuple):
@@ -70,11 +73,6 @@ class Treatment:
     """Whether nothing is left of such an input."""
 
 
-_K = TypeVar("_K")
-_V = TypeVar("_V")
-_MOST_LOOKED_UP = 1 << 14
-
-
 class _ByTool(dict[_K, _V]):
     """What was looked up by the names of tools; emptied when full, as clients may invent names."""
 
@@ -101,7 +99,6 @@ class OffloadPolicy:
         root: Node | None = None,
     ) -> None:
         self.policy = policy
-        """The policy as it was read."""
         self.name, self.model, self.store = policy.name, policy.model, policy.store
         self.items, self.tools, self.all_steps = policy.items, policy.tools, policy.steps
         self.places_breakpoints = policy.model.cache.breakpoints == "auto"
@@ -298,8 +295,11 @@ class OffloadPolicy:
 
         `source` says what the tool does to the file.
         """
-        fields = (_path_fields_of(rule, source) for rule in self._tool_rules(tool))
-        return next((found for found in fields if found is not None), ())
+        for rule in self._tool_rules(tool):
+            fields = {"read": rule.reads_file, "edited": rule.edits_file}
+            if (found := fields.get(source, rule.writes_file)) is not None:
+                return found
+        return ()
 
     def line_fields(self, tool: str) -> LineFields | None:
         """Return the input fields that say which lines of a file a tool reads."""
@@ -532,16 +532,6 @@ def _changed(policy: Policy, root: Node | None, options: Mapping[str, Any]) -> t
         root = tree_of(policy.model_dump(mode="json", exclude_unset=True))
     root = with_options(root, options)
     return validated(root), root
-
-
-def _path_fields_of(rule: ToolRule, source: FileSource) -> tuple[str, ...] | None:
-    match source:
-        case "read":
-            return rule.reads_file
-        case "edited":
-            return rule.edits_file
-        case "written":
-            return rule.writes_file
 
 
 def _pinned(given: list[lookup.Level]) -> lookup.RulePath | None:

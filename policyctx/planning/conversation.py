@@ -25,9 +25,17 @@ from policyctx.planning.facts import Facts, Unit
 from policyctx.planning.identities import Identities
 from policyctx.planning.ledger import ItemKey, Ledger, LedgerEntry, Trace
 from policyctx.planning.placeholders import content_hash, named_path, with_text
-from policyctx.planning.reapplying import Marks, all_held_back, held_back, may_apply_with
+from policyctx.planning.reapplying import HeldBack, Marks, all_held_back, may_apply_with
 from policyctx.planning.superseded import Superseded
 from policyctx.planning.tally import Tally
+
+Watcher: TypeAlias = Callable[[int, Decision], None]
+# What identifies an item that arrives: its kind, its tool-use id and the hash of its text.
+Arrived: TypeAlias = tuple[str, str | None, str]
+
+# What separates the words of a command; a quoted path may contain these.
+_BETWEEN_WORDS = re.compile(r"""[\s"'`,;=()<>|&]+""")
+_QUOTES = re.compile("[\"'`]")
 
 
 class Checkpoint(NamedTuple):
@@ -43,15 +51,6 @@ class Checkpoint(NamedTuple):
     """Position of the message with a call that is not answered yet, infinity without one."""
     changes: int
     """Number of changes of fates so far."""
-
-
-Watcher: TypeAlias = Callable[[int, Decision], None]
-# What identifies an item that arrives: its kind, its tool-use id and the hash of its text.
-Arrived: TypeAlias = tuple[str, str | None, str]
-
-# What separates the words of a command; a quoted path may contain these.
-_BETWEEN_WORDS = re.compile(r"""[\s"'`,;=()<>|&]+""")
-_QUOTES = re.compile("[\"'`]")
 
 
 class Conversation:
@@ -402,13 +401,8 @@ class Conversation:
         found = ((i, self.identities.entry(i)) for i in new)
         entries = {i: entry for i, entry in found if entry is not None}
         fates = {i: self._remembered(i, entry) for i, entry in entries.items()}
-        held = held_back(
-            self.reading,
-            fates,
-            before=self.fates,
-            removed=self.removed,
-            newest_user=self.newest_user,
-        )
+        known = self.fates, self.removed, self.newest_user
+        held = HeldBack(self.reading, fates, *known).reasons()
         applied = {i: fate for i, fate in fates.items() if i not in held}
         drops = any(fate.action.leaves_nothing for fate in applied.values())
         if drops and not is_valid(applied):

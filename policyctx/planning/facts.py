@@ -21,6 +21,14 @@ from policyctx.tokens.usage import Correction
 if TYPE_CHECKING:
     from policyctx.pricing.rows import ModelRow
 
+# Tokens, by who asks for a summary: the window of a model that is in no table.
+ASSUMED_WINDOWS = {"anthropic": 200_000, "openai": 128_000}
+Unit = Literal["tokens", "chars"]
+# Items whose tokens are counted together.
+_TOGETHER = 256
+# A system prompt and tools, and those of another request of the session between two of them.
+_MOST_PARTS = 4
+
 
 def window_of(model: Model, called: str | None = None, *, at: float | None = None) -> int:
     """Return the tokens that the called model can see; `model` is the policy's.
@@ -42,10 +50,6 @@ def has_unknown_window(model: Model, called: str | None) -> bool:
     return (
         bool(name) and "context_window" not in model.model_fields_set and _row(name, None) is None
     )
-
-
-# Tokens, by who asks for a summary: the window of a model that is in no table.
-ASSUMED_WINDOWS = {"anthropic": 200_000, "openai": 128_000}
 
 
 def assumed_window(settings: Summary) -> int | None:
@@ -73,9 +77,6 @@ def _row(name: str, at: float | None = None) -> ModelRow | None:
     return row_of(name, at=at)
 
 
-Unit = Literal["tokens", "chars"]
-
-
 class KnownParts:
     """The tokens of the system prompt and the tool schemas that were counted last.
 
@@ -99,12 +100,6 @@ class KnownParts:
     def forget(self) -> None:
         """Count everything again."""
         self._known = ()
-
-
-# Items whose tokens are counted together.
-_TOGETHER = 256
-# A system prompt and tools, and those of another request of the session between two of them.
-_MOST_PARTS = 4
 
 
 class Added(NamedTuple):

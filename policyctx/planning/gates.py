@@ -31,6 +31,8 @@ from policyctx.pricing.dollars import RATIOS, payback
 from policyctx.tokens.usage import Correction
 
 Number: TypeAlias = int | float | Fraction
+# The share of a limit of tokens under which a compaction must bring the list.
+_SAFELY_UNDER = Fraction(95, 100)
 
 
 class StepGate(NamedTuple):
@@ -150,10 +152,6 @@ def _shown(number: Number, kind: Kind) -> str:
         return f"{float(number):,.0f} s"
     whole = int(number) if number == int(number) else float(number)
     return f"{whole:,} tokens" if kind == "tokens" else f"{whole:,}"
-
-
-# The share of a limit of tokens under which a compaction must bring the list.
-_SAFELY_UNDER = Fraction(95, 100)
 
 
 @dataclass(frozen=True, slots=True)

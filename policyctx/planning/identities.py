@@ -1,7 +1,5 @@
 """`Identities`: which item of the ledger each item of a list is, also after the list was edited."""
 
-from __future__ import annotations
-
 from array import array
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Sequence

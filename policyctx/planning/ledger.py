@@ -21,6 +21,10 @@ TYPES: dict[str, frozenset[type]] = {
     "truth": frozenset({bool}),
     "list": frozenset({list}),
 }
+# What separates a file's name from its surroundings in a JSON text; an escape does too.
+_BETWEEN_NAMES = re.compile(r"\\u[0-9a-fA-F]{4}|\\.|[^A-Za-z0-9._%-]+")
+# A kind of item, a tool-use id, and the text of a placeholder or the hash of a rewritten result.
+RenderedKey: TypeAlias = tuple[str, str | None, str | None]
 
 
 class _Missing:
@@ -85,10 +89,6 @@ def is_of(record: Mapping[str, Any], fields: Fields) -> bool:
         if type(get(name, _MISSING)) not in types:
             return False
     return True
-
-
-# What separates a file's name from its surroundings in a JSON text; an escape does too.
-_BETWEEN_NAMES = re.compile(r"\\u[0-9a-fA-F]{4}|\\.|[^A-Za-z0-9._%-]+")
 
 
 class ItemKey(NamedTuple):
@@ -220,10 +220,6 @@ class Mark(NamedTuple):
 def is_entry(record: Mapping[str, Any]) -> bool:
     """Return whether a record of a decision has the fields of an entry."""
     return is_of(record, DECISION) and record["state"] in BY_STATE
-
-
-# A kind of item, a tool-use id, and the text of a placeholder or the hash of a rewritten result.
-RenderedKey: TypeAlias = tuple[str, str | None, str | None]
 
 
 class Ledger:

@@ -20,6 +20,21 @@ from policyctx.planning.decisions import Decision, Reason
 from policyctx.planning.facts import Facts, Unit
 from policyctx.policy.models import Step
 
+Going: TypeAlias = dict[int, Reason | None]
+"""What leaves together, by position, each with the reason; None for what the step itself takes."""
+RemovedUnit: TypeAlias = Literal["item", "message", "group", "turn"]
+_NEWEST = Reason("protected", {"why": "the newest user message stays"})
+_THINKING = Reason("protected", {"why": "the thinking of the current turn stays"})
+_BOUND = Reason("protected", {"why": "reasoning stays with what it led to"})
+_REPLY = Reason("protected", {"why": "the reply to a summary stays until the next compaction"})
+_PENDING = Reason("answer_pending")
+_UNKNOWN = Reason("protected", {"why": "a part that no step may change stays"})
+_FIRST = Reason("without_it", {"what": "an assistant message would come first"})
+_LAST = Reason("without_it", {"what": "an assistant message would come last"})
+_NONE_LEFT = Reason("without_it", {"what": "no message would be left"})
+_LONE_THINKING = Reason("without_it", {"what": "only thinking would be left of its message"})
+_SIGNS = Reason("without_it", {"what": "the later calls of its message would lack its signature"})
+
 
 class Outlook:
     """A conversation, which does not change, with the decisions of a plan that is being made."""
@@ -138,10 +153,7 @@ class Outlook:
         return 0 if decision.placeholder is None else self.facts.length(decision.placeholder, unit)
 
 
-RemovedUnit: TypeAlias = Literal["item", "message", "group", "turn"]
-
-
-def whole_unit(position: int, unit: RemovedUnit, outlook: Outlook) -> dict[int, Reason | None]:
+def whole_unit(position: int, unit: RemovedUnit, outlook: Outlook) -> Going:
     """Return what is left of the unit of an item: the items by position, each with the reason.
 
     The item itself comes first, without a reason; for one inside a result, that is the result.
@@ -149,7 +161,7 @@ def whole_unit(position: int, unit: RemovedUnit, outlook: Outlook) -> dict[int, 
     items, reading = outlook.conversation.items, outlook.conversation.reading
     around = items[position].inside
     first = position if around is None else around
-    found: dict[int, Reason | None] = {first: None}
+    found: Going = {first: None}
     for message in sorted(_messages(items[first].message, unit, reading)):
         for i in reading.items_of(message):
             if items[i].inside is None and outlook.is_there(i):
@@ -190,14 +202,6 @@ def _bare_unit(message: int, unit: RemovedUnit, reading: Reading) -> range:
     return range(message, message + 1)
 
 
-_NEWEST = Reason("protected", {"why": "the newest user message stays"})
-_THINKING = Reason("protected", {"why": "the thinking of the current turn stays"})
-_BOUND = Reason("protected", {"why": "reasoning stays with what it led to"})
-_REPLY = Reason("protected", {"why": "the reply to a summary stays until the next compaction"})
-_PENDING = Reason("answer_pending")
-_UNKNOWN = Reason("protected", {"why": "a part that no step may change stays"})
-
-
 def protection(
     conversation: Conversation, position: int, step: Step, at: Checkpoint
 ) -> Reason | None:
@@ -227,16 +231,7 @@ def protection(
     return _REPLY if is_reply else None
 
 
-_FIRST = Reason("without_it", {"what": "an assistant message would come first"})
-_LAST = Reason("without_it", {"what": "an assistant message would come last"})
-_NONE_LEFT = Reason("without_it", {"what": "no message would be left"})
-_LONE_THINKING = Reason("without_it", {"what": "only thinking would be left of its message"})
-_SIGNS = Reason("without_it", {"what": "the later calls of its message would lack its signature"})
-
-
-def removed_with(
-    position: int, step: Step, outlook: Outlook, at: Checkpoint
-) -> dict[int, Reason | None] | Reason:
+def removed_with(position: int, step: Step, outlook: Outlook, at: Checkpoint) -> Going | Reason:
     """Return the items that leave with a removed one, each with the reason; or why it stays.
 
     The item itself comes first; its reason is None, since the step's verdict has it.
@@ -259,8 +254,8 @@ def removed_with(
     return _why_not(unit, step, outlook, at) or unit
 
 
-def _with_partner(position: int, outlook: Outlook) -> dict[int, Reason | None]:
-    unit: dict[int, Reason | None] = {position: None}
+def _with_partner(position: int, outlook: Outlook) -> Going:
+    unit: Going = {position: None}
     todo, reading = [position], outlook.conversation.reading
     while todo:
         for other in reading.bound_to(todo.pop()):
@@ -271,10 +266,6 @@ def _with_partner(position: int, outlook: Outlook) -> dict[int, Reason | None]:
     return unit
 
 
-def _left_of_message(position: int, outlook: Outlook) -> Iterator[int]:
-    return filter(outlook.is_there, outlook.conversation.of_message(position))
-
-
 def _left_of_thought(position: int, outlook: Outlook) -> Iterator[int]:
     conversation = outlook.conversation
     for i in conversation.reading.thought_of(position):
@@ -282,9 +273,7 @@ def _left_of_thought(position: int, outlook: Outlook) -> Iterator[int]:
             yield i
 
 
-def _why_not(
-    unit: dict[int, Reason | None], step: Step, outlook: Outlook, at: Checkpoint
-) -> Reason | None:
+def _why_not(unit: Going, step: Step, outlook: Outlook, at: Checkpoint) -> Reason | None:
     conversation = outlook.conversation
     for member, reason in unit.items():
         item = conversation.items[member]
@@ -316,8 +305,9 @@ def messages_without(unit: Iterable[int], outlook: Outlook) -> Iterator[int]:
     """Yield the messages that are empty without these items."""
     going = set(unit)
     for message, member in {outlook.conversation.items[i].message: i for i in going}.items():
-        if outlook.conversation.items[member].inside is None and all(
-            i in going for i in _left_of_message(member, outlook)
+        left = (i for i in outlook.conversation.of_message(member) if i not in going)
+        if outlook.conversation.items[member].inside is None and not any(
+            map(outlook.is_there, left)
         ):
             yield message
 

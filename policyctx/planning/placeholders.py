@@ -34,7 +34,6 @@ from policyctx.definitions.names import (
     recall_tool,
 )
 from policyctx.messages.shapes.shape import REMOVED
-from policyctx.outlines.outline import outline
 from policyctx.paths import File, hash_name, numbered_forms, path_from
 from policyctx.planning.facts import Facts
 from policyctx.policy.models.compaction import CompactionWording
@@ -303,6 +302,8 @@ def _excerpt_values(wording: Wording, item: Item, facts: Facts) -> dict[str, obj
         "omitted_chars": found.omitted_chars,
     }
     if shown.outline is not None and "outline" in wording.template.fields:
+        from policyctx.outlines.outline import outline
+
         values["outline"] = outline(item.text, shown.outline.tokens, facts.counter)
     gap = found.head[len(head) :] if found.tail else ""
     if found.between:

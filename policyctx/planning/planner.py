@@ -30,7 +30,8 @@ from policyctx.policy.models.gates import Until
 from policyctx.policy.values import Share
 
 Moment = Literal["arrival", "model_call", "overflow"]
-BOTH: tuple[Moment, ...] = ("arrival", "model_call")
+Moments = tuple[Moment, ...]
+BOTH: Moments = ("arrival", "model_call")
 _NOT_REFUSED = Reason("not_refused")
 
 
@@ -59,7 +60,6 @@ class Planner:
         conversation.watch(self._changed)
 
     def _changed(self, position: int, fate: Decision) -> None:
-        """Tell the candidates of each step that an item has a new fate."""
         for candidates in self._growing:
             candidates.note(position, fate)
 
@@ -67,7 +67,7 @@ class Planner:
         self,
         facts: Facts,
         *,
-        moments: tuple[Moment, ...] = BOTH,
+        moments: Moments = BOTH,
         demanded: Step | None = None,
         comes_back: bool = False,
     ) -> Plan:
@@ -148,9 +148,7 @@ def _on_arrival(planner: Planner, step: Step, outlook: Outlook, judged: int) -> 
     return Outcome(step.name, took=taking.took, left=tuple(taking.left))
 
 
-def _before_call(
-    planner: Planner, outlook: Outlook, moments: tuple[Moment, ...]
-) -> Iterator[Outcome]:
+def _before_call(planner: Planner, outlook: Outlook, moments: Moments) -> Iterator[Outcome]:
     """Run the steps before a model call in order, and last those that wait for a failed summary.
 
     Those on overflow only run if the call was refused, and their `compact` replaces any other.
@@ -193,9 +191,7 @@ def _taken(
 
 
 class _BeforeCall:
-    """A step before a model call whose gates are open: what it takes now, and what when later steps
-    made room.
-    """
+    """A step whose gates are open: what it takes now, and what when later steps made room."""
 
     def __init__(
         self,
@@ -217,10 +213,7 @@ class _BeforeCall:
         self.go_on()
 
     def go_on(self) -> bool:
-        """Take what other items held that have left the list since.
-
-        Returns whether it took anything.
-        """
+        """Take what items held that have left the list since; return whether it took anything."""
         took = len(self._taking.took)
         while self._stopped is None and self._gone < self._outlook.gone:
             freed = {*self._taking.put_off(), *self._released()}

@@ -7,7 +7,7 @@ message stays, and so do messages without which the order of the roles would be 
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from policyctx.definitions.items import Item, Message
@@ -35,28 +35,6 @@ _INVALID = "a provider would refuse the list"
 _UNTIL_MORE = (_LAST, _EMPTY, _INVALID)
 
 
-def held_back(
-    reading: Reading,
-    remembered: Mapping[int, Decision],
-    *,
-    before: Mapping[int, Decision],
-    removed: set[int],
-    newest_user: int,
-) -> dict[int, Reason]:
-    """Return the removals among the `remembered` fates that do not apply, each with the reason.
-
-    `before` are the fates of the items before these, by which the messages `removed` are empty.
-    `newest_user` is the position of the newest message of the user there, -1 without one.
-    """
-    drops = {i for i, fate in remembered.items() if fate.action.leaves_nothing}
-    if not drops:
-        return {}
-    held = _HeldBack(reading, drops, before, removed, newest_user)
-    while held.finds_more():
-        pass
-    return {i: _reason(remembered[i], what) for i, what in held.why.items()}
-
-
 def all_held_back(remembered: Mapping[int, Decision]) -> dict[int, Reason]:
     """Return every removal among the fates, for a list that would not be valid otherwise."""
     drops = (i for i, fate in remembered.items() if fate.action.leaves_nothing)
@@ -81,51 +59,59 @@ def _reason(fate: Decision, what: str) -> Reason:
     return Reason("restored", {"step": fate.step, "what": what})
 
 
-class _HeldBack:
-    """The removals that apply and those held back, found by repetition until nothing changes."""
+class HeldBack:
+    """The removals among the `remembered` fates that do not apply, found by repetition.
+
+    `before` are the fates of the items before these, by which the messages `removed` are empty.
+    `newest_user` is the position of the newest message of the user there, -1 without one.
+    """
 
     def __init__(
         self,
         reading: Reading,
-        drops: set[int],
+        remembered: Mapping[int, Decision],
         before: Mapping[int, Decision],
         removed: set[int],
         newest_user: int,
     ) -> None:
-        self._in, self._drops, self._before = reading, drops, before
+        self._in, self._remembered, self._before = reading, remembered, before
         self._removed, self._known_user = removed, newest_user
         self._items = reading.items
-        self.why: dict[int, str] = {}
+        self._drops = {i for i, fate in remembered.items() if fate.action.leaves_nothing}
+        self._why: dict[int, str] = {}
 
-    def finds_more(self) -> bool:
+    def reasons(self) -> dict[int, Reason]:
+        """Return the reason of each, by position."""
+        while self._drops and self._finds_more():
+            pass
+        return {i: _reason(self._remembered[i], what) for i, what in self._why.items()}
+
+    def _finds_more(self) -> bool:
         """Hold back what each rule requires; return whether there was anything."""
-        before = len(self.why)
+        before = len(self._why)
         self._newest_user_message()
         self._pairs()
         self._lone_thinking()
-        if len(self.why) == before:
+        if len(self._why) == before:
             self._edges()
-        return len(self.why) > before
+        return len(self._why) > before
 
     def _hold(self, positions: Iterable[int], why: str) -> None:
         for position in positions:
             if position in self._drops:
                 self._drops.remove(position)
-                self.why[position] = why
+                self._why[position] = why
 
     def _is_dropped(self, position: int) -> bool:
         fate = self._before.get(position)
         return position in self._drops or (fate is not None and fate.action.leaves_nothing)
 
     def _newest_user_message(self) -> None:
-        newest = max((self._items[i].message for i in self._users()), default=None)
-        if newest is not None and newest >= self._known_user:
-            said = (i for i in self._in.items_of(newest) if self._items[i].kind == "user_message")
-            self._hold(said, _NEWEST)
-
-    def _users(self) -> Iterator[int]:
-        first = min(self._drops, default=len(self._items))
-        return (i for i in range(first, len(self._items)) if self._items[i].kind == "user_message")
+        new = range(min(self._drops, default=len(self._items)), len(self._items))
+        said = [i for i in new if self._items[i].kind == "user_message"]
+        newest = max((self._items[i].message for i in said), default=-1)
+        if newest >= self._known_user:
+            self._hold((i for i in said if self._items[i].message == newest), _NEWEST)
 
     def _pairs(self) -> None:
         for position in sorted(self._drops):
@@ -155,8 +141,8 @@ class _HeldBack:
         if not stands:
             return
         first, last = stands[0], stands[-1]
-        removed = {message for message in self._touched() if self._is_removed(message)}
-        removed |= self._removed
+        touched = {self._items[i].message for i in self._drops}
+        removed = self._removed.union(filter(self._is_removed, touched))
         left = [message for message in stands if message not in removed]
         if not left:
             self._restore(reversed(stands), _EMPTY)
@@ -182,16 +168,12 @@ class _HeldBack:
             self._hold(dropped[best[0]], why)
 
     def _is_said(self, position: int) -> bool:
-        return self._items[position].kind != "tool_result" and (
-            self._items[position].inside is None
-        )
+        item = self._items[position]
+        return item.kind != "tool_result" and item.inside is None
 
     def _is_removed(self, message: int) -> bool:
         positions = [i for i in self._in.items_of(message) if self._items[i].inside is None]
         return bool(positions) and all(map(self._is_dropped, positions))
-
-    def _touched(self) -> list[int]:
-        return sorted({self._items[i].message for i in self._drops})
 
 
 class Marks:

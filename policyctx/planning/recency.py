@@ -6,8 +6,6 @@ candidate, or the tokens. It is recent while fewer than `kept` lie between its m
 the scale.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -25,6 +23,8 @@ from policyctx.policy.models import KeepRecent, Step
 Shape: TypeAlias = Literal["items", "messages", "turns", "replies", "tokens", "max_tokens"]
 # What `of: candidates` counts only where an item is counted.
 _WITH_ITEMS = frozenset({"turns", "replies"})
+# The fate of the item at a position, None while it stands.
+FateOf: TypeAlias = "Callable[[int], Decision | None]"
 
 
 class RecentGroup:
@@ -111,10 +111,6 @@ def shape_of(keep: KeepRecent) -> Shape:
 def among(item: Item, keep: KeepRecent) -> str:
     """Return among whom an item is counted: its tool, its type, or `all`."""
     return {"tool": item.tool or item.type, "type": item.type, "all": "all"}[keep.per]
-
-
-# The fate of the item at a position, None while it stands.
-FateOf: TypeAlias = "Callable[[int], Decision | None]"
 
 
 class Recency:

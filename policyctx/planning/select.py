@@ -25,6 +25,12 @@ from policyctx.planning.take import Draft, drafted, freed_tokens, is_replaced
 from policyctx.policy.lookup import RulePath, why_never
 from policyctx.policy.models import Step
 
+# Why a candidate stays. What nobody may read is not computed: a reason may count tokens.
+Why: TypeAlias = "Callable[[], ItemVerdict]"
+# What holds a candidate for good: `Treatment.refusal`, a failed result that the step leaves, or a
+# size below the threshold.
+Lasting: TypeAlias = Literal["refused", "failed", "small"]
+
 
 class View(NamedTuple):
     """A point of a conversation, and the fate that each item had then."""
@@ -43,10 +49,6 @@ class Case(NamedTuple):
     item: Item
     treatment: Treatment
     view: View
-
-
-# Why a candidate stays. What nobody may read is not computed: a reason may count tokens.
-Why: TypeAlias = "Callable[[], ItemVerdict]"
 
 
 def _first(case: Case) -> Why | None:
@@ -96,11 +98,6 @@ def _protected(case: Case) -> Why | None:
     """The loop still needs it as it is."""
     reason = protection(case.conversation, case.position, case.step, case.view.at)
     return None if reason is None else lambda: _stays(reason)
-
-
-# What holds a candidate for good: `Treatment.refusal`, a failed result that the step leaves, or a
-# size below the threshold.
-Lasting: TypeAlias = Literal["refused", "failed", "small"]
 
 
 def _lasting(

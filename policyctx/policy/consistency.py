@@ -272,7 +272,6 @@ def _wrong_steps(steps: list[Node]) -> Iterator[Diagnostic]:
 
 
 def _waited_for(step: Node) -> list[Node | None]:
-    """Return the `failed` of each alternative of a step's gates; None where there is none."""
     return [gates.child("failed") for gates in elements_of(step.child("when"))]
 
 
@@ -419,7 +418,6 @@ def _why_model_is_needed(summary: Summary, policy: Policy) -> tuple[str, str, st
 
 
 def _names_no_file(action: Action) -> bool:
-    """Whether the placeholder of an action has no file to name."""
     return action.leaves_placeholder and not action.saves
 
 

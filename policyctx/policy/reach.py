@@ -416,7 +416,6 @@ def _why_pinned(checked: Checked, step: Step, item_type: str, tools: ToolsLeft) 
 
 
 def _is_pinned(checked: Checked, item_type: str, tools: ToolsLeft) -> bool:
-    """Is each item of this type and such a tool pinned."""
     return all(pin for _, pin in rules_that_speak(checked, item_type, tools, "pin"))
 
 

@@ -163,15 +163,8 @@ def _of_one_file(maps: dict[str, Any]) -> dict[str, Any]:
     priced = {"properties": {"price": price}}
     compaction = {"properties": {"summary": priced}}
     steps = {"items": {"properties": {"compaction": compaction}}}
-    whole = {
-        "properties": {
-            "items": own_types,
-            "model": priced,
-            "compaction": compaction,
-            "steps": steps,
-        }
-    }
-    return {"if": {"required": ["extends"]}, "else": whole}
+    keys = {"items": own_types, "model": priced, "compaction": compaction, "steps": steps}
+    return {"if": {"required": ["extends"]}, "else": {"properties": keys}}
 
 
 def _of_built_in_types() -> dict[str, Any]:

@@ -9,8 +9,6 @@ What code says of a tool is a `Hint`: the rules of a policy for the tool or its 
 it.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -65,7 +63,7 @@ class Hint:
     place: Location = IN_CODE
 
     @classmethod
-    def of(cls, given: Mapping[str, Any] | Hint) -> Hint:
+    def of(cls, given: "Mapping[str, Any] | Hint") -> "Hint":
         """Return the hint of a rule such as `{"keep_recent": 3}`."""
         return given if isinstance(given, Hint) else cls(ToolRule.model_validate(given))
 

@@ -1,7 +1,5 @@
 """`CallPrices`: what one call costs in dollars; `Payback`: what an edit costs and saves."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -99,10 +97,7 @@ def dollars(usage: Usage, prices: CallPrices) -> Dollars:
 
 
 def prices_of(written: Prices) -> CallPrices:
-    """Return the prices that a policy gives.
-
-    Without `cache_write_1h` a write for an hour costs `cache_write`.
-    """
+    """Return the prices of a policy; by default a write for an hour costs what others do."""
     tiers = sorted(written.above, key=lambda tier: tier.tokens)
     return CallPrices(_rates(written), tuple((tier.tokens, _rates(tier)) for tier in tiers))
 

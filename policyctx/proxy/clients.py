@@ -4,8 +4,6 @@ A placeholder with a path is of use to an agent only on the machine of the proxy
 the placeholder has to name a tool that reads the file, such as that of the proxy's own MCP server.
 """
 
-from __future__ import annotations
-
 import ipaddress
 import re
 from collections.abc import Collection, Iterator, Sequence
@@ -157,7 +155,7 @@ class Endpoint(Protocol):
         """Run what requests need, until the block ends."""
 
     async def answer(
-        self, headers: Sequence[tuple[bytes, bytes]], body: bytes, texts: OwnTexts
+        self, headers: Sequence[tuple[bytes, bytes]], body: bytes, texts: "OwnTexts"
     ) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
         """Answer a POST request of a client that may read these texts.
 

@@ -3,8 +3,6 @@
 A value whose bytes could not be written again without a loss raises `UntouchableError`.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from bisect import bisect_right
@@ -36,7 +34,7 @@ class Span(NamedTuple):
     start: int
     end: int
 
-    def moved(self, by: int) -> Span:
+    def moved(self, by: int) -> "Span":
         """Return the same part so many bytes further on."""
         return Span(self.start + by, self.end + by)
 
@@ -47,7 +45,7 @@ class Member(NamedTuple):
     whole: Span
     value: Span
 
-    def moved(self, by: int) -> Member:
+    def moved(self, by: int) -> "Member":
         """Return the same field so many bytes further on."""
         return Member(self.whole.moved(by), self.value.moved(by))
 

@@ -1,7 +1,5 @@
 """`Proxy`: the server. It checks a request, has its body turned, and forwards it."""
 
-from __future__ import annotations
-
 import asyncio
 import hmac
 import json
@@ -373,7 +371,7 @@ class Proxy:
         upstream: str,
         headers: Mapping[str, str],
         outgoing: Outgoing,
-        share: RoomShare,
+        share: "RoomShare",
     ) -> None:
         """Put into a request what is to be sent for its body; raises `BodyTooLargeError`."""
         settings, limits = self._settings, self._settings.limits

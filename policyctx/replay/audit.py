@@ -229,10 +229,7 @@ class _LaterTurns:
     def of(
         self, point: HistoryPoint, lacked: Sequence[str], position: int, end: int
     ) -> Iterator[Later]:
-        """Yield what came later on what a point at a position is about.
-
-        From `end` on it came after the compaction.
-        """
+        """Yield what came later on what a point is about; from `end` on, after the compaction."""
         about = replace(point, kind=PointKind.VALUE, values=(*lacked,)) if lacked else point
         for one, seen in self._said:
             # The same words before the compaction say nothing more.

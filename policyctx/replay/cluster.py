@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import islice
 from types import ModuleType
@@ -17,6 +17,7 @@ from policyctx.replay.executing import (
     Job,
     LostJob,
     Processes,
+    Results,
     packed,
     result_of_call,
     unpacked,
@@ -75,9 +76,7 @@ class Cluster:
         """How many jobs the cluster does at a time now, one in each thread of a worker."""
         return max(1, sum(self._threads().values()))
 
-    def results(
-        self, function: Callable[[A], R], jobs: Sequence[Job[A]]
-    ) -> Generator[tuple[Job[A], R | LostJob], None, None]:
+    def results(self, function: Callable[[A], R], jobs: Sequence[Job[A]]) -> Results[A, R]:
         """Yield each job with its result, as `Executor` says.
 
         A job that was begun on a worker of somebody else is done to its end even when it is

@@ -200,14 +200,13 @@ class AnchorLayout:
     ) -> tuple[cache.CacheBreakpoint, ...]:
         """Return the breakpoints of the next request, whose blocks `prefixes` hold."""
         head = prompt.head - 1
-        found = anchors(
-            prompt.end,
-            prompt.removable,
-            prefixes.markable,
-            old=_there(self._anchor, prefixes),
-            before=_there(self._last, prefixes),
+        found = anchors(prompt.end, prompt.removable, prefixes.markable)
+        old, before = (_there(one, prefixes) for one in (self._anchor, self._last))
+        self._anchor, self._last = (
+            None if block is None else SentPrefix(block, prefixes.keys[block])
+            for block in found[:2]
         )
-        self._anchor, self._last = (_prefix(block, prefixes) for block in found[:2])
+        found = found._replace(old=old, before=before)
         ttl: Ttl = "1h" if ttls.rest >= cache.HOUR else "5m"
         chosen = breakpoints(found, ttl, system=BreakpointPlace(head))
         blocks = {one.place: _SECONDS[one.ttl] for one in chosen}
@@ -215,10 +214,6 @@ class AnchorLayout:
 
 
 _SECONDS = {"5m": _MINUTES, "1h": cache.HOUR}
-
-
-def _prefix(block: int | None, prefixes: cache.Prefixes) -> SentPrefix | None:
-    return None if block is None else SentPrefix(block, prefixes.keys[block])
 
 
 def _there(prefix: SentPrefix | None, prefixes: cache.Prefixes) -> int | None:
@@ -339,7 +334,6 @@ class CallCosts(NamedTuple):
     foreseen: Sequence[int]
     """The tokens that each reads by the rules alone, under the first layout."""
     told: Sequence[cache.Told]
-    """What the bill of each says of the cache."""
 
 
 class UneditedCosts:
@@ -379,7 +373,6 @@ def billed_calls(
     shown = session.layouts if layouts is None else layouts
     of_client = _in_order("recorded", *(name for name in shown if name != "auto"))
     unedited = (known or UneditedCosts()).of(session, of_client)
-    edited: CallCosts
     if sent in of_client and "auto" not in shown and not session.is_edited:
         edited = unedited
     else:

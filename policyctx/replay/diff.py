@@ -60,10 +60,7 @@ def compared(
     *,
     prices: PricesOf = "recorded",
 ) -> Compared:
-    """Replay one recording of the file at `path` under two policies.
-
-    Raises as `simulated` does.
-    """
+    """Replay a recording of the file at `path` under two policies. Raises as `simulated` does."""
     common = Common(recording)
     first, second = (
         simulated(recording, compiled(policy), path=path, excerpt=0, prices=prices, common=common)

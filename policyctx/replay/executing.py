@@ -14,7 +14,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar, cast
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar, cast
 
 from policyctx import __version__
 from policyctx.definitions.items import HostObject
@@ -40,6 +40,9 @@ class LostJob:
     why: str
 
 
+Results: TypeAlias = Generator[tuple[Job[A], R | LostJob], None, None]
+
+
 class Executor(Protocol):
     """Calls a function with the argument of each job; closing it ends what it has started."""
 
@@ -51,9 +54,7 @@ class Executor(Protocol):
     def is_here(self) -> bool:
         """Whether jobs are done in this process, one after the other."""
 
-    def results(
-        self, function: Callable[[A], R], jobs: Sequence[Job[A]]
-    ) -> Generator[tuple[Job[A], R | LostJob], None, None]:
+    def results(self, function: Callable[[A], R], jobs: Sequence[Job[A]]) -> Results[A, R]:
         """Yield each job with its result as soon as it is done; jobs are begun in their order.
 
         The job of a worker that was ended is done again by another one; a job that ends several
@@ -71,9 +72,7 @@ class Here:
     workers = 1
     is_here = True
 
-    def results(
-        self, function: Callable[[A], R], jobs: Sequence[Job[A]]
-    ) -> Generator[tuple[Job[A], R | LostJob], None, None]:
+    def results(self, function: Callable[[A], R], jobs: Sequence[Job[A]]) -> Results[A, R]:
         """Yield each job with its result."""
         for job in jobs:
             yield job, function(job.argument)
@@ -151,9 +150,7 @@ class Processes:
         self._owners: dict[Hashable, _Process] = {}
         """The process that last did a job of a home."""
 
-    def results(
-        self, function: Callable[[A], R], jobs: Sequence[Job[A]]
-    ) -> Generator[tuple[Job[A], R | LostJob], None, None]:
+    def results(self, function: Callable[[A], R], jobs: Sequence[Job[A]]) -> Results[A, R]:
         """Yield each job with its result, as `Executor` says."""
         queue = _Queue(jobs, self._owners)
         tries: dict[int, int] = {}

@@ -143,7 +143,8 @@ class Done:
     part: WorkPart
 
 
-Outcome: TypeAlias = "T | FailedRecording | PassedOver | PartlyRead | Done"
+OfPart: TypeAlias = "T | FailedRecording | PassedOver | PartlyRead"
+Outcome: TypeAlias = "OfPart[T] | Done"
 
 
 def worked(
@@ -180,13 +181,11 @@ def worked(
         yield Done(part)
 
 
-def _listed(work: Work[T], part: WorkPart) -> list[T | FailedRecording | PassedOver | PartlyRead]:
+def _listed(work: Work[T], part: WorkPart) -> list[OfPart[T]]:
     return list(_of_part(work, part))
 
 
-def _of_part(
-    work: Work[T], part: WorkPart
-) -> Iterator[T | FailedRecording | PassedOver | PartlyRead]:
+def _of_part(work: Work[T], part: WorkPart) -> Iterator[OfPart[T]]:
     path = str(part.file.path)
     unread: Counter[str] = Counter()
     repeated, older = 0, list[float]()

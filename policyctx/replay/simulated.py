@@ -108,14 +108,12 @@ class Removal:
     action: Action
     step: str
     code: str
-    """Of the reason."""
     reason: str
     rule: str
     """The key that it went by: `tools.mcp__*.min_tokens`."""
     place: str
     """`file:line` of what says so; empty when nothing in a file does."""
     tokens: int
-    """What the item took."""
     freed: int
     """What the list lost by this decision."""
     path: str | None = None
@@ -179,13 +177,10 @@ class StepUse(Summable):
 
 @dataclass(frozen=True, slots=True)
 class Absence:
-    """A time in which an item was not in the context as it was.
-
-    Calls are numbered from 1 on, over the whole session.
-    """
+    """A time in which an item was not in the context as it was."""
 
     since: int
-    """The first call that was made without it."""
+    """The first call that was made without it, from 1 on, over the whole session."""
     until: float = float("inf")
     """The first call that had it again."""
     left: str = ""
@@ -201,7 +196,6 @@ class KeptItem:
     step: str
     """The last step that might have taken it."""
     code: str
-    """Of the reason."""
     reason: str
     rule: str
     place: str

@@ -15,6 +15,7 @@ from time import perf_counter
 from policyctx.compaction.prompt import instructions
 from policyctx.definitions.items import Item, Message
 from policyctx.definitions.names import BUILT_IN_SUMMARIZERS, NONE, is_url
+from policyctx.errors import present
 from policyctx.messages.markers import MarkedBlock, block_at
 from policyctx.planning.anchors import Removable
 from policyctx.planning.compiled import OffloadPolicy
@@ -106,10 +107,7 @@ def summary_call(
     replaced, compaction, facts = result.plan.compaction, result.compaction, result.plan.facts
     if replaced is None or compaction is None:
         return None
-    step = policy.compacting_step
-    if step is None:
-        return None
-    settings = policy.compaction(step).summary
+    settings = policy.compaction(present(policy.compacting_step)).summary
     if settings.by in (OFFLINE, NONE):
         return None
     output = facts.length(compaction.summary, "tokens")

@@ -114,38 +114,24 @@ def _summary(call: SummaryCall, factors: Sequence[float], *, is_priced: bool) ->
     """Return what one summary takes: a request with what is cached of it."""
     factor = factors[call.call - 1]
     read, written = round(factor * call.read), round(factor * call.written)
-    usage = Usage(
-        max(0, round(factor * call.prompt) - read - written),
-        cache_read=read,
-        cache_write=written,
-        output=round(factor * call.output),
-    )
-    paid = Dollars()
-    if is_priced and call.prices is not None:
-        paid = dollars(usage, call.prices)
+    rest = max(0, round(factor * call.prompt) - read - written)
+    usage = Usage(rest, read, written, round(factor * call.output))
+    paid = dollars(usage, call.prices) if is_priced and call.prices is not None else Dollars()
     return Charge(1, usage.prompt, usage.output, paid)
 
 
-class UsedRange(NamedTuple):
-    """A range of a removed item that a reply used."""
+def used_ranges(regret: Regret) -> Iterator[tuple[int, int]]:
+    """Yield what must be read again: the number of the call that first used it, and the tokens.
 
-    call: int
-    """The number of the call, from 1 on, that first used it."""
-    tokens: int
-    """As the policy counts them."""
-
-
-def used_ranges(regret: Regret) -> Iterator[UsedRange]:
-    """Yield what must be read again, each range once, together no more than the item took.
-
-    What the recording itself asks for again is left out: it has paid for that call.
+    Each range is there once, together no more than the item took. What the recording itself asks
+    for again is left out: it has paid for that call.
     """
     left = regret.removal.tokens
     for need in regret.needs:
         tokens = min(need.tokens, left)
         left -= tokens
         if need.kind == "used" and tokens > 0:
-            yield UsedRange(need.call, tokens)
+            yield need.call, tokens
 
 
 class ReReads:
@@ -168,9 +154,8 @@ class ReReads:
     def charges(self, regrets: Iterable[Regret]) -> Iterator[tuple[int, Charge]]:
         """Yield the number of each call whose reply used ranges, and what they cost together."""
         tokens = Counter[int]()
-        for regret in regrets:
-            for used in used_ranges(regret):
-                tokens[used.call] += used.tokens
+        for call, used in chain.from_iterable(map(used_ranges, regrets)):
+            tokens[call] += used
         for call in sorted(tokens):
             yield call, self._charge(call, tokens[call])
 
@@ -191,13 +176,7 @@ class ReReads:
         """Return what is paid at the rates of a call; a model without a cache takes input."""
         terms = billed.call.terms
         rates = present(terms.prices).rates(billed.edited)
-        usage = Usage(
-            0,
-            cache_read=read,
-            cache_write=written,
-            cache_write_1h=written if terms.ttl >= HOUR else 0,
-            output=output,
-        )
+        usage = Usage(0, read, written, output, written if terms.ttl >= HOUR else 0)
         if terms.cache is None:
             usage = Usage(read + written, output=output)
         elif not terms.cache.bills_writes:
@@ -266,8 +245,9 @@ def _figure(
     return made
 
 
-def _counts(many: Sequence[Mapping[K, int]]) -> Mapping[K, int]:
-    return sum(map(Counter, many), Counter[K]())
+def _counter(value: Callable[[_SummedFrom], Mapping[K, int]]) -> Mapping[K, int]:
+    """Return the field of a figure that counts; counts of several sessions are added up."""
+    return _figure(value, lambda many: sum(map(Counter, many), Counter[K]()), none=dict)
 
 
 def _merged(many: Sequence[Mapping[str, T]]) -> dict[str, T]:
@@ -336,13 +316,10 @@ class Figures:
     windows: tuple[int, ...] = _figure(
         lambda s: tuple(sorted({call.terms.window for call in s.session.calls})), _names, none=tuple
     )
-    """The context windows of the calls, in tokens."""
-    assumed_windows: Mapping[str, int] = _figure(
+    assumed_windows: Mapping[str, int] = _counter(
         lambda s: Counter(
             c.terms.language_model for c in s.session.calls if c.terms.window_is_assumed
-        ),
-        _counts,
-        none=dict,
+        )
     )
     """Calls whose window nobody knows, by model."""
     steps: Mapping[str, StepUse] = _figure(lambda s: s.session.steps, _merged, none=dict)
@@ -358,9 +335,7 @@ class Figures:
     )
     """How often the recordings themselves replaced history by a summary."""
     removed: int = _figure(lambda s: len(s.removed))
-    """Items that left the context."""
     removed_tokens: int = _figure(lambda s: sum(s.removed.values()))
-    """The tokens of these items."""
     regretted: int = _figure(lambda s: len(s.session.regretted_items))
     """Items of these that were needed afterwards."""
     regretted_tokens: int = _figure(lambda s: s.session.regretted_tokens)
@@ -383,22 +358,22 @@ class Figures:
         _worst, _worst_of, none=lambda: None
     )
     """The priced session with the highest net."""
-    untouched: Mapping[str, int] = _figure(
-        lambda s: {s.session.untouched: 1} if s.session.untouched else {}, _counts, none=dict
+    untouched: Mapping[str, int] = _counter(
+        lambda s: {s.session.untouched: 1} if s.session.untouched else {}
     )
     """Why the policy took nothing, and in how many sessions."""
     baselines: Mapping[str, Figures] = _figure(lambda _: {}, _totals, none=dict)
     """The figures of the sessions under other policies, by their name."""
     priced_by_policy: int = _figure(lambda s: int(s.session.is_priced_by_policy))
     """Sessions whose prices are those of the policy."""
-    unpriced: Mapping[str, int] = _figure(lambda s: _unpriced(s.session), _counts, none=dict)
+    unpriced: Mapping[str, int] = _counter(
+        lambda s: Counter(c.terms.language_model for c in s.session.calls if not c.terms.prices)
+    )
     """Calls without prices, by language model."""
-    tiers: Mapping[str, int] = _figure(
+    tiers: Mapping[str, int] = _counter(
         lambda s: Counter(
             c.usage.tier for c in s.session.calls if c.usage and c.terms.tier_is_assumed
-        ),
-        _counts,
-        none=dict,
+        )
     )
     """Calls at service tiers whose prices are not known, which have the standard prices here."""
     bill: Dollars = _figure(lambda s: _bill(s.session), none=Dollars)  # noqa: RUF009 - makes a field
@@ -411,9 +386,7 @@ class Figures:
     """Calls that wrote to the cache, and for how long is recorded."""
     ttl_assumed: int = _figure(lambda s: sum(c.terms.ttl_is_assumed for c in s.session.calls))
     """Calls of which the recording does not say for how long they wrote to the cache."""
-    contradictions: Mapping[Contradiction, int] = _figure(
-        lambda s: s.session.contradictions, _counts, none=dict
-    )
+    contradictions: Mapping[Contradiction, int] = _counter(lambda s: s.session.contradictions)
     checks: Checks = _figure(  # noqa: RUF009 - makes a field
         lambda s: Checks({} if s.check is None else {s.session.format: (s.check,)}),
         checks_of,
@@ -421,12 +394,10 @@ class Figures:
     )
     """Of the sessions whose usage speaks of a cache."""
     records: int = _figure(lambda s: s.session.records)
-    not_prompt: Mapping[str, int] = _figure(lambda s: s.session.not_prompt, _counts, none=dict)
-    not_understood: Mapping[str, int] = _figure(
-        lambda s: s.session.not_understood, _counts, none=dict
-    )
-    warnings: Mapping[str, int] = _figure(lambda s: s.session.warnings, _counts, none=dict)
-    unmarked: Mapping[str, int] = _figure(lambda s: s.session.unmarked, _counts, none=dict)
+    not_prompt: Mapping[str, int] = _counter(lambda s: s.session.not_prompt)
+    not_understood: Mapping[str, int] = _counter(lambda s: s.session.not_understood)
+    warnings: Mapping[str, int] = _counter(lambda s: s.session.warnings)
+    unmarked: Mapping[str, int] = _counter(lambda s: s.session.unmarked)
     """Why `breakpoints: auto` would set no marker, and in how many calls."""
 
     @property
@@ -496,10 +467,6 @@ def _is_priced(session: SimulatedSession) -> bool:
     return bool(session.calls) and all(call.terms.prices is not None for call in session.calls)
 
 
-def _unpriced(session: SimulatedSession) -> Mapping[str, int]:
-    return Counter(c.terms.language_model for c in session.calls if c.terms.prices is None)
-
-
 def _bill(session: SimulatedSession) -> Dollars:
     """Return the dollars of all recorded usage of a session; 0 if a call has no prices."""
     if not _is_priced(session):
@@ -511,7 +478,5 @@ def _bill(session: SimulatedSession) -> Dollars:
 def _sent(sizes: Iterable[tuple[int, int]]) -> SentTokens:
     """Sum up prompts, each beside its window."""
     found = list(sizes)
-    tokens = [size for size, _ in found]
-    return SentTokens(
-        sum(tokens), max(tokens, default=0), sum(size > window for size, window in found)
-    )
+    tokens, over = [size for size, _ in found], sum(size > window for size, window in found)
+    return SentTokens(sum(tokens), max(tokens, default=0), over)

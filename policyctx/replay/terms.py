@@ -43,7 +43,6 @@ class CallTerms:
     tier_is_assumed: bool = False
     """The prices are the standard ones, since those of the call's service tier are not known."""
     row: ModelRow | None = None
-    """What is known of the language model."""
 
     def dollars(self, usage: Usage) -> Dollars | None:
         """Return what the call costs; None without prices.

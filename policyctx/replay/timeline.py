@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
+from typing import TypeAlias
 
 from policyctx.definitions.actions import Action
 from policyctx.definitions.items import Item, Message
@@ -24,6 +25,9 @@ from policyctx.replay.recording import RecordedItems
 from policyctx.replay.simulated import Absence, KeptItem, Removal, SeenItem, TypeTokens
 from policyctx.replay.unwritten_store import UnwrittenStore
 from policyctx.turns.compacting import Compacted
+
+Replies: TypeAlias = Sequence[tuple[int, int]]
+"""The positions of what a model wrote, each with the number of the call that it replied to."""
 
 
 @dataclass(frozen=True, slots=True)

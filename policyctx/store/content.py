@@ -4,8 +4,6 @@
 `WriterStore` puts contents where the caller's own writer puts them.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import inspect
@@ -95,12 +93,12 @@ class Origin:
     is not stored twice. None: only the text can be restored."""
 
     @classmethod
-    def of(cls, item: Item, *, tokens: int | None, block: JSON) -> Origin:
+    def of(cls, item: Item, *, tokens: int | None, block: JSON) -> "Origin":
         """Return the origin of an item; `tokens` is None where they were not counted."""
         found = item.item_id, item.type, item.tool_use_id, item.tool, item.role, item.message
         return cls(*found, item.turn, tokens, block)
 
-    def without_block(self) -> Origin:
+    def without_block(self) -> "Origin":
         """Return the origin without its block."""
         # By hand, since `replace` takes four times as long.
         item = self.item_id, self.item_type, self.tool_use_id, self.tool_name

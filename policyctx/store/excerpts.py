@@ -246,7 +246,6 @@ def _noted(text: str, note: str) -> str:
 
 
 def _sendable(text: str) -> str:
-    """Return a text that UTF-8 can carry."""
     return text if text.isascii() else text.translate(_SURROGATES)
 
 

@@ -4,8 +4,6 @@ A compressed file has `.zst` behind its name. An envelope is a JSON document aro
 context-filesystem, file format).
 """
 
-from __future__ import annotations
-
 import codecs
 import hashlib
 import io

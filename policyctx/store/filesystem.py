@@ -1,7 +1,5 @@
 """`ContextFileSystem`: where offloaded content lives, and how it is read back."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -402,7 +400,7 @@ class ContextFileSystem:
             return export_session(index, reader, path, mode=self._mode, progress=progress)
 
     def import_from(
-        self, source: str | os.PathLike[str] | ContextFileSystem, *, progress: Progress = silently
+        self, source: "str | os.PathLike[str] | ContextFileSystem", *, progress: Progress = silently
     ) -> int:
         """Import a session from its exported file, or from another store; return its contents.
 

@@ -3,8 +3,6 @@
 The index is what the lines of a journal add up to. It reads and writes no files.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -318,7 +316,7 @@ class Index:
         for batch in self.in_flight.as_json():
             yield {"in_flight": batch}
 
-    def with_missing(self, other: Index) -> Index:
+    def with_missing(self, other: "Index") -> "Index":
         """Return this index with everything that only the other one has."""
         merged = Index()
         for line in self.lines():

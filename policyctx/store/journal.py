@@ -9,8 +9,6 @@ lines. The number shows that a line is missing or stands twice, the checksum tha
 Sessions may share one root. `StateFolder` says where each keeps its state.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import zlib
@@ -351,7 +349,7 @@ class StateFolder:
     """The format of the session's contents."""
 
     @classmethod
-    def of_session(cls, session: str | None, form: Format) -> StateFolder:
+    def of_session(cls, session: str | None, form: Format) -> "StateFolder":
         """Return the folder of a session; None for the store that owns the root."""
         below = "" if session is None else f"/{safe_part(session)}"
         return cls(STATE_FOLDER + below, form)

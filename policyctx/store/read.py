@@ -191,7 +191,6 @@ class ContentReader:
 
 
 def _at(index: Index, path: str) -> IndexEntry | None:
-    """Return the entry of a path, or of the path of its compressed file."""
     return index.at(path) or index.at(path.removesuffix(PACKED))
 
 

@@ -3,8 +3,6 @@
 Each scenario, or row of an outline, is one test. The list is for people, and for programs.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import textwrap

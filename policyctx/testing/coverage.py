@@ -1,7 +1,5 @@
 """`PolicyCoverage`: which scenarios covered each side of each rule, as a report of pytest."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -54,7 +52,7 @@ class PolicyCoverage:
         for side in sides:
             self.seen.setdefault(side, {})[scenario] = None
 
-    def merge(self, other: PolicyCoverage) -> None:
+    def merge(self, other: "PolicyCoverage") -> None:
         """Take up what another process has seen of the policy."""
         self.add_rules(other.rules.values())
         self.scenarios.update(other.scenarios)

@@ -4,8 +4,6 @@
 begins with no keyword is part of a description, so a misspelt keyword is found and reported here.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ A misspelt keyword makes a step a part of the description, a second scenario of 
 place of the first, an `async` step is never awaited, and so on: each would pass without a word.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from inspect import signature
 from typing import TypeAlias

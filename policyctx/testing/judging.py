@@ -1,7 +1,5 @@
 """Whether scenarios notice the mutants of a policy, and the list of accepted mutants."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -127,7 +125,7 @@ class Covered:
     by_rule: Mapping[RulePath, tuple[str, ...]]
 
     @classmethod
-    def of_report(cls, report: Mapping[str, Any]) -> Covered:
+    def of_report(cls, report: Mapping[str, Any]) -> "Covered":
         """Read the JSON of rule coverage, which is of one policy."""
         [policy] = report["policies"]
         rules = {

@@ -1,7 +1,5 @@
 """The mutants of a policy: each change of one value to its neighbour that still loads."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

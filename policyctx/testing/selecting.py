@@ -13,8 +13,6 @@ N and AMOUNT are written in digits or as a word from `one` to `ten`. A range of 
 like one of ordinals, in digits: `messages 1 to 4`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -94,7 +92,7 @@ class TurnEvent:
         return isinstance(value, CompactResult) and value.compacted
 
     @property
-    def fates(self) -> tuple[Fate, ...]:
+    def fates(self) -> tuple["Fate", ...]:
         """What became of each item, in their order."""
         if self.plan is None:
             return tuple(Fate(self, item, None) for item in self.items)

@@ -4,8 +4,6 @@
 that the scenarios of one file can see.
 """
 
-from __future__ import annotations
-
 import inspect
 import math
 import os

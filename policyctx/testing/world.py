@@ -435,10 +435,8 @@ def _before(path: ItemPath, place: int) -> range:
 
 
 def _block(path: ItemPath) -> ItemPath:
-    """Return the path of the innermost block in which an item is."""
     return path[: max((i for i, part in enumerate(path, 1) if isinstance(part, int)), default=0)]
 
 
 def _whole(message: Message, fate: Fate) -> PlainValue:
-    """Return the block of an item, or its value in a message without blocks."""
     return at(message, _block(fate.item.path) or fate.item.path)

@@ -47,15 +47,11 @@ class AnthropicCounter(counter.MemoCounter):
     """
 
     def __init__(
-        self,
-        *,
-        language_model: str | None = None,
-        client: anthropic.Anthropic | None = None,
-        memo_bytes: int = counter.MEMO_BYTES,
+        self, *, language_model: str | None = None, client: anthropic.Anthropic | None = None
     ) -> None:
         if find_spec("anthropic") is None:
             raise MissingExtraError("the tokenizer `anthropic`", extra="anthropic")
-        super().__init__(self._counts, bounds=_bounds, memo_bytes=memo_bytes)
+        super().__init__(self._counts, bounds=_bounds)
         self._local = measure_for(_FALLBACK)
         self._model = language_model or LANGUAGE_MODEL
         self._client = client

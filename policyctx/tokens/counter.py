@@ -1,7 +1,5 @@
 """`TokenCounter`: the number of tokens of a text, and counters that remember each text."""
 
-from __future__ import annotations
-
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -40,7 +38,7 @@ def byte_bounds(text: str) -> Bounds:
     return Bounds(-(-size // LONGEST_TOKEN), size)
 
 
-def reaches(counter: TokenCounter, text: str, tokens: int) -> bool:
+def reaches(counter: "TokenCounter", text: str, tokens: int) -> bool:
     """Say whether `text` has at least so many tokens, counting only where the bounds do not tell.
 
     Prefer it to `count(text) >= tokens` where the count itself is not shown.
@@ -250,11 +248,10 @@ def _held_bytes(key: _Key) -> int:
 class CharCounter(MemoCounter):
     """A counter by the number of characters alone."""
 
-    def __init__(self, rule: CharRule, *, memo_bytes: int = MEMO_BYTES) -> None:
+    def __init__(self, rule: CharRule) -> None:
         super().__init__(
             lambda texts: [rule.tokens(len(text)) for text in texts],
             bounds=lambda text: Bounds(rule.tokens(len(text)), rule.tokens(len(text))),
-            memo_bytes=memo_bytes,
             per_message=rule.per_message,
         )
         self._rule = rule
@@ -353,23 +350,18 @@ def _unknown(name: str) -> UnknownTokenizerError:
 
 
 def new_counter(
-    tokenizer: str | CharRule,
-    *,
-    language_model: str | None = None,
-    fast: bool | None = None,
-    memo_bytes: int = MEMO_BYTES,
+    tokenizer: str | CharRule, *, language_model: str | None = None, fast: bool | None = None
 ) -> MemoCounter:
     """Return a counter that shares nothing with any other; see `measure_for` for `fast`."""
     if not isinstance(tokenizer, str):
-        return CharCounter(tokenizer, memo_bytes=memo_bytes)
+        return CharCounter(tokenizer)
     if TOKENIZERS[tokenizer].is_remote:
         from policyctx.tokens.anthropic_api import AnthropicCounter  # noqa: PLC0415 - an extra
 
-        return AnthropicCounter(language_model=language_model, memo_bytes=memo_bytes)
+        return AnthropicCounter(language_model=language_model)
     measure = measure_for(tokenizer, fast=fast)
-    if measure is approximate:
-        return MemoCounter(measure, bounds=_exact_bounds, memo_bytes=memo_bytes)
-    return MemoCounter(measure, memo_bytes=memo_bytes)
+    bounds = _exact_bounds if measure is approximate else byte_bounds
+    return MemoCounter(measure, bounds=bounds)
 
 
 def _exact_bounds(text: str) -> Bounds:

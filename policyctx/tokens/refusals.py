@@ -5,8 +5,6 @@ error for it. Numbers are tokens: `size` of the prompt, `total` of prompt and ou
 was asked for beside it, `limit` of the model.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator
@@ -50,13 +48,10 @@ _WORDINGS = (
     r"Context(?:Window)?(?:Exceeded|Overflow)(?:Error|Exception)",
 )
 _NAMES = ("size", "total", "output", "limit")
-_PATTERNS = tuple(
-    re.compile(
-        wording.format(**{name: f"(?P<{name}>[\\d,]+)" for name in _NAMES}),
-        re.IGNORECASE | re.DOTALL,
-    )
-    for wording in _WORDINGS
-)
+# Compiled by the first error.
+_PATTERNS = [
+    "(?is)" + one.format(**{name: rf"(?P<{name}>[\d,]+)" for name in _NAMES}) for one in _WORDINGS
+]
 # The fields of llama.cpp's error.
 _FIELDS = {
     "size": re.compile(r'"n_prompt_tokens": ?(\d+)'),
@@ -117,7 +112,7 @@ def _text(value: object) -> str:
 
 
 def _said(text: str) -> Refusal | None:
-    found = [match.groupdict() for pattern in _PATTERNS if (match := pattern.search(text))]
+    found = [match.groupdict() for one in _PATTERNS if (match := re.search(one, text))]
     if not found:
         return None
     fullest = max(found, key=lambda groups: sum(value is not None for value in groups.values()))

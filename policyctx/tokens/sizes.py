@@ -404,7 +404,6 @@ def _image(medium: Medium, model: ProviderModel) -> int:
 
 
 def _encrypted(base64_chars: int) -> int:
-    """Estimate the tokens of encrypted reasoning."""
     size = max(0, base64_chars * 3 // 4 - _ENVELOPE_BYTES)
     return -(-size // _BYTES_PER_TOKEN)
 

@@ -312,7 +312,6 @@ class Priced:
     unpriced: Mapping[str, int]
     """How many sessions without prices have each language model."""
     without_price: int
-    """Sessions without prices."""
 
 
 def priced(recordings: Sequence[TunedSession], evaluator: Evaluator, incumbent: Tried) -> Priced:

@@ -3,8 +3,6 @@
 `outcome_of` is the only place that knows how a replay is priced.
 """
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Iterable, Sequence
@@ -58,7 +56,7 @@ class SessionOutcome:
         return self.over_window_with > self.over_window_without
 
     @property
-    def unedited(self) -> SessionOutcome:
+    def unedited(self) -> "SessionOutcome":
         """The same session without a policy."""
         over = self.over_window_without
         return SessionOutcome(self.without, 0.0, 0, over, over, acted=False, calls=self.calls)

@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeAlias
 
 from policyctx.tuning.evaluating import TunedSession, balanced
 from policyctx.tuning.outcomes import SessionOutcome, layers, standard_error, sums
-from policyctx.tuning.settings import Setting, Space, Value
+from policyctx.tuning.settings import Setting, Space, Values
 
 # The outcomes of settings in sessions of these numbers, in their order. A setting that is not a
 # valid policy, or fails in a session, is left out, and one of several that make the same policy
@@ -29,7 +29,6 @@ class Constraints:
     """What a setting must not do."""
 
     never_dearer: bool = False
-    """No session may get dearer."""
     max_regret: float | None = None
     """The most regretted tokens, as a multiple of the incumbent's."""
 
@@ -156,7 +155,7 @@ class Search:
     effort: Effort = field(default_factory=Effort)
 
     def candidates(
-        self, rungs: Sequence[Sequence[int]], tools: Mapping[str, tuple[Value, ...]]
+        self, rungs: Sequence[Sequence[int]], tools: Mapping[str, Values]
     ) -> list[Candidate]:
         """Return settings that violate no constraint, each judged by all of the sessions.
 

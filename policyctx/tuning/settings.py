@@ -1,7 +1,5 @@
 """Settings of a policy and their knobs: the values that a study may try, and the coarse grid."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -19,6 +17,7 @@ from policyctx.tuning.evaluating import tried
 
 Yaml: TypeAlias = dict[str, Any]
 Value: TypeAlias = str | int
+Values: TypeAlias = tuple[Value, ...]
 
 # The names of the knobs, in the order in which they are shown.
 OFFLOADING = "offloading"
@@ -46,7 +45,7 @@ class Setting:
     values: tuple[tuple[str, Value], ...] = ()
 
     @classmethod
-    def of(cls, values: Mapping[str, Value]) -> Setting:
+    def of(cls, values: Mapping[str, Value]) -> "Setting":
         """Return the setting with these values."""
         return cls(tuple(sorted(values.items())))
 
@@ -54,7 +53,7 @@ class Setting:
         """Return the value of a knob, None where the incumbent's stays."""
         return dict(self.values).get(knob)
 
-    def with_(self, knob: str, value: Value | None) -> Setting:
+    def with_(self, knob: str, value: Value | None) -> "Setting":
         """Return the setting with another value, with None that of the incumbent."""
         changed: dict[str, Value] = {k: v for k, v in self.values if k != knob}
         return Setting.of(changed if value is None else changed | {knob: value})
@@ -317,9 +316,9 @@ _MOST_TOOLS = 8
 class Space:
     """The values of each knob in order, and where its coarse grid has points."""
 
-    knobs: Mapping[str, tuple[Value, ...]]
-    coarse: Mapping[str, tuple[Value, ...]]
-    alone: Mapping[str, tuple[Value, ...]]
+    knobs: Mapping[str, Values]
+    coarse: Mapping[str, Values]
+    alone: Mapping[str, Values]
     """Values that are first tried with nothing else changed."""
     current: Mapping[str, Value] = field(default_factory=dict)
     """The values that the incumbent has, of the knobs of which it has one."""
@@ -339,7 +338,7 @@ class Space:
             combined = [one.with_(knob, value) for one in combined for value in values]
         return list(dict.fromkeys(chain(found, map(self._normal, combined))))
 
-    def neighbours(self, setting: Setting, more: Mapping[str, tuple[Value, ...]]) -> list[Setting]:
+    def neighbours(self, setting: Setting, more: Mapping[str, Values]) -> list[Setting]:
         """Return the settings one step away: a value beside it, or the incumbent's.
 
         `more` are the knobs of which any value is one step away.
@@ -365,7 +364,7 @@ class Space:
         )
 
 
-def _beside(knob: str, values: tuple[Value, ...], value: Value | None) -> Iterable[Value]:
+def _beside(knob: str, values: Values, value: Value | None) -> Iterable[Value]:
     """Return the values one step away from a value; all of them from one that is not there."""
     if value not in values:
         return values
@@ -391,8 +390,8 @@ def space_for(incumbent: Incumbent) -> Space:
     """Return the space of the settings that change an incumbent."""
     gates = (*_FREEING, *_FILLING, *_PAYING)
     # Where an edit ends up in the prompt cache changes what every other value is worth.
-    placements: tuple[Value, ...] = get_args(type_at(("model", "cache", BREAKPOINTS)))
-    knobs: dict[str, tuple[Value, ...]] = {
+    placements: Values = get_args(type_at(("model", "cache", BREAKPOINTS)))
+    knobs: dict[str, Values] = {
         OFFLOADING: (NONE,),
         MIN_TOKENS: _MIN_TOKENS,
         KEEP_RECENT: _KEEP_RECENT,
@@ -401,7 +400,7 @@ def space_for(incumbent: Incumbent) -> Space:
     }
     if placements:
         knobs[BREAKPOINTS] = placements
-    coarse: dict[str, tuple[Value, ...]] = {
+    coarse: dict[str, Values] = {
         MIN_TOKENS: (200, 800, 3000),
         KEEP_RECENT: (1, 3, 10),
         GATE: _COARSE_GATES,
@@ -414,9 +413,7 @@ def space_for(incumbent: Incumbent) -> Space:
     )
 
 
-def _current(
-    incumbent: Incumbent, knobs: Mapping[str, tuple[Value, ...]]
-) -> Iterator[tuple[str, Value]]:
+def _current(incumbent: Incumbent, knobs: Mapping[str, Values]) -> Iterator[tuple[str, Value]]:
     """Yield each knob of which a value makes the incumbent's own policy, with that value."""
     own = tried(incumbent.text(Setting(), name=incumbent.name))
     for knob, values in knobs.items():
@@ -427,7 +424,7 @@ def _current(
                 yield knob, value
 
 
-def tool_rules(tools_of_sessions: Iterable[frozenset[str]]) -> dict[str, tuple[Value, ...]]:
+def tool_rules(tools_of_sessions: Iterable[frozenset[str]]) -> dict[str, Values]:
     """Return the rules for one tool that may be tried; each tool is in three sessions or more."""
     counts: dict[str, int] = {}
     for tools in tools_of_sessions:

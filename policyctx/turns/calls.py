@@ -4,8 +4,6 @@ A plan is carried out in this order: edit the list, save the contents that leave
 ledger on. A placeholder is handed out only after the file that it names is saved.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
@@ -44,6 +42,10 @@ from policyctx.turns.reporting import Notices, Reporting, log_blindness, note
 from policyctx.turns.request import Request
 from policyctx.turns.result import Result
 from policyctx.turns.sources import joined, through
+
+# Summarizers that need no package and no settings, and that ask nobody.
+_NEVER_REFUSED = (EXTRACTIVE, NONE)
+_ASKING_NOBODY = (ExtractiveSummarizer, NoSummarizer)
 
 
 class Calls:
@@ -124,12 +126,11 @@ class Calls:
         messages = [self._knowledge.door.redacted(one) for one in given]
         yield from self._keep_originals(memory)
         facts = self._knowledge.facts(memory, sources=sources)
-        known = self._knowledge.new_list(memory, facts=facts)
+        known = self._knowledge.new_list(memory, facts=facts, arrives=True)
         known.read(listed(messages))
         warnings = yield from self._notices.of_root(memory.known, memory)
         planned = known.planner.plan(facts, moments=("arrival",))
-        beside = memory.list_records_after(planned.new)
-        result = yield from self._carried_out(planned, known, None, beside)
+        result = yield from self._carried_out(planned, known, memory)
         known.conversation.report()
         if memory.known is not None:
             memory.known.note_arrival(result.plan.new)
@@ -314,12 +315,12 @@ class Calls:
         return known, replace(result, system=request.system, tools=request.tools)
 
     def _carried_out(
-        self, planned: Plan, known: KnownList, memory: Memory | None, beside: Sequence[Record] = ()
+        self, planned: Plan, known: KnownList, memory: Memory, beside: Sequence[Record] = ()
     ) -> Turn[Result]:
         """Carry out a plan for the known list; return the result for the list that was read last.
 
-        With the plan's decisions, if it has any, the list that they leave is written, unless it is
-        none of those in `memory`, and the records `beside`.
+        With the plan's decisions, if it has any, the list that they leave is written, and the
+        records `beside`.
         Raises `InvalidResultError` under `on_invalid` of `raise`, and `StoreError` under
         `on_failure: raise` of the store's settings; nothing is decided then.
         """
@@ -355,24 +356,22 @@ class Calls:
         planned: Plan,
         known: KnownList,
         changes: Mapping[int, Message | None],
-        memory: Memory | None,
+        memory: Memory,
         beside: Sequence[Record],
     ) -> Turn[tuple[Plan, Mapping[int, Message | None]]]:
         """Keep the decisions of a plan in the store, and move the ledger on."""
         settings = known.conversation.policy.store
         entries = known.entries(planned, changes)
-        seen = None if memory is None else memory.seen
+        seen = memory.seen
         if planned.new and settings.keeps_state:
             try:
                 marks = known.conversation.marks.after(planned.new)
                 records = [entry.record() for entry in entries] + [mark.record() for mark in marks]
-                if memory is not None:
-                    # Before its decisions: so a turn is recognised that was not written whole.
-                    records[:0] = memory.list_records(known, planned.new, changes, entries)
+                # Before its decisions: so a turn is recognised that was not written whole.
+                records[:0] = memory.list_records(known, planned.new, changes, entries)
                 yield from Remember((*records, *beside)).ask()
             except StoreError as error:
-                if memory is not None:
-                    memory.sums, memory.seen = None, seen
+                memory.sums, memory.seen = None, seen
                 planned = _unsaved(planned, error, settings)
                 changes = known.edited(planned)
                 entries = known.entries(planned, changes)
@@ -468,11 +467,6 @@ class Calls:
             memory.attempt = Attempt(step, digest, made, added, refused)
             if self._knowledge.keeps_state:
                 yield from note(memory.attempt.record())
-
-
-# Summarizers that need no package and no settings, and that ask nobody.
-_NEVER_REFUSED = (EXTRACTIVE, NONE)
-_ASKING_NOBODY = (ExtractiveSummarizer, NoSummarizer)
 
 
 def _summarizers(policy: OffloadPolicy) -> Mapping[str, Summarizer]:

@@ -52,6 +52,9 @@ _WRITTEN_ROLES = ("user", "assistant")
 # The requirements ask for a list that ends so if nothing behind the summary stays.
 _ENDS_ON_REPLY = "the list ends with an assistant message"
 _NOT_SUMMARISED = Reason("not_summarised")
+# The files of a compaction have this share of the time that its summary has, and at least so many
+# seconds.
+_FILES_SHARE, _LEAST_SECONDS = 1 / 6, 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +76,6 @@ class Compacted:
     def messages(self) -> list[Message]:
         """The list in which the messages are replaced."""
         return self.replaced.messages
-
-
-# The files of a compaction have this share of the time that its summary has, and at least so many
-# seconds.
-_FILES_SHARE, _LEAST_SECONDS = 1 / 6, 2.0
 
 
 class _InTime:

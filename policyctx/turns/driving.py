@@ -37,6 +37,8 @@ T = TypeVar("T")
 # A generator that returns a `T`, and stops before each part that may block. Each part may be run in
 # another thread.
 Steps: TypeAlias = Generator[None, None, T]
+F = TypeVar("F", bound=Callable[..., Any])
+P = ParamSpec("P")
 
 
 def finished(steps: Steps[T]) -> T:
@@ -145,10 +147,6 @@ class Driver:
         except BaseException:
             self._interrupted()
             raise
-
-
-F = TypeVar("F", bound=Callable[..., Any])
-P = ParamSpec("P")
 
 
 class Driven(Protocol):

@@ -42,6 +42,8 @@ from policyctx.tokens.counter import TokenCounter
 
 T = TypeVar("T")
 Record: TypeAlias = "Mapping[str, JSON]"
+_LOG = logging.getLogger("policyctx")
+Answer: TypeAlias = bool | str | None
 
 
 class SessionStore(Protocol):
@@ -273,9 +275,6 @@ class ReadFiles(Effect["Restoration"]):
         )
 
 
-_LOG = logging.getLogger("policyctx")
-
-
 @dataclass(frozen=True, slots=True)
 class CompactionAhead:
     """A compaction that a session is about to make.
@@ -294,9 +293,6 @@ class CompactionAhead:
     """Position of the first of them in the list after earlier compactions."""
     last: int
     """Position of the last of them; messages between the two may stay."""
-
-
-Answer: TypeAlias = bool | str | None
 
 
 class BeforeCompaction(Protocol):

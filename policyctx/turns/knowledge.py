@@ -4,8 +4,6 @@ A list that continues the one before is not read again. Facts are what a plan ma
 outside: the model that is called, the time since the last call, the tool that reads files.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -248,6 +246,7 @@ class Knowledge:
         *,
         is_guess: bool = False,
         facts: Facts | None = None,
+        arrives: bool = False,
     ) -> KnownList:
         """Return a list of which nothing was read yet."""
         return KnownList(
@@ -261,6 +260,7 @@ class Knowledge:
                 shapes=self.shapes,
             ),
             is_guess=is_guess,
+            arrives=arrives,
         )
 
 

@@ -42,15 +42,21 @@ class KnownList:
 
     `is_guess` says that the items which were taken out of the list earlier were inferred from the
     items that it lacked when it was read, or from a longer list. A list that `forgets` is only
-    read: plans for it are carried out by `applied`, and change neither it nor its conversation.
+    read: plans for it are carried out by `applied`, and change neither it nor its conversation. One
+    that `arrives` is not a list of the session, but what follows its last one.
     """
 
     def __init__(
-        self, conversation: Conversation, *, is_guess: bool = False, forgets: bool = False
+        self,
+        conversation: Conversation,
+        *,
+        is_guess: bool = False,
+        forgets: bool = False,
+        arrives: bool = False,
     ) -> None:
         self.conversation, self.planner = conversation, Planner(conversation)
         self.is_guess = is_guess and bool(conversation.gone_before)
-        self.forgets = forgets
+        self.forgets, self.arrives = forgets, arrives
         self._shapes = conversation.reading.shapes
         self.messages: Sequence[Message] = ()
         """The list object that was read last."""

@@ -46,6 +46,14 @@ from policyctx.turns.replacements import Replacements
 from policyctx.turns.request import Request
 from policyctx.turns.seen import NO_CHANGES, SeenList, Sums, last_seen
 
+# The whole numbers in such a record, and all of its numbers.
+_WHOLE, _NUMBERS = 6, 9
+# The tokens spared are below 0 where a summary is larger than what it replaces.
+_BELOW_ZERO = (2, 5)
+T = TypeVar("T")
+
+_PAIR = ("tool_call", "tool_result")
+
 
 @dataclass(frozen=True, slots=True)
 class Totals:
@@ -188,12 +196,6 @@ def tallied_of(record: Sequence[float]) -> Tallied:
     return Tallied(Meter(spent), estimated, compacted)
 
 
-# The whole numbers in such a record, and all of its numbers.
-_WHOLE, _NUMBERS = 6, 9
-# The tokens spared are below 0 where a summary is larger than what it replaces.
-_BELOW_ZERO = (2, 5)
-
-
 class Sent(NamedTuple):
     """A list that was returned, until its usage is observed."""
 
@@ -244,11 +246,6 @@ def _keys(message: Message, kind: str, shapes: Shapes) -> set[object]:
     except MessagesError:  # raised again, with its place, when the message is read to decide
         return set()
     return {key for item in items if item.kind == kind for key in call_keys(item)} - {None}
-
-
-T = TypeVar("T")
-
-_PAIR = ("tool_call", "tool_result")
 
 
 @dataclass(slots=True)
@@ -354,23 +351,20 @@ class Memory:
     ) -> list[dict[str, Any]]:
         """Return the record of the list, if it would tell equal items apart and is a new one.
 
-        It is the list that decisions will leave, see `Sums.seen`.
+        It is the list that decisions will leave, see `Sums.seen`; with what arrives, the last one.
         """
-        if not self.ledger.has_drops_alike(entries):
+        if known.arrives:
+            new = self.ledger.drops_after(entries)
+            drops = len(self.ledger.drops) + len(new)
+            seen = self.seen._replace(drops=drops) if self.seen and new else None
+        elif self.ledger.has_drops_alike(entries):
+            if self.sums is None or self.sums.known is not known:
+                self.sums = Sums(known, self.sums)
+            seen = self.sums.seen(decisions, changes, entries)
+        else:
             return []
-        if self.sums is None or self.sums.known is not known:
-            self.sums = Sums(known, self.sums)
-        seen = self.sums.seen(decisions, changes, entries)
         self.seen = seen or self.seen
         return [seen.record()] if seen else []
-
-    def list_records_after(self, decisions: Sequence[Decision]) -> list[dict[str, Any]]:
-        """Return the last record of the list for the drops after decisions on what arrives."""
-        new = sum(decision.action.leaves_nothing for decision in decisions)
-        if self.seen is None or not new:
-            return []
-        self.seen = self.seen._replace(drops=len(self.ledger.drops) + new)
-        return [self.seen.record()]
 
     def call_of(self, message: Message, shapes: Shapes) -> Message | None:
         """Return the message with the call that a result answers, None if it is not known."""

@@ -4,8 +4,6 @@ The bill is the provider's own usage at list prices. What the calls would have c
 policy is an estimate: the same prompts with all that left them, in a cache that no edit changed.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 
 from policyctx.compaction.assembly import SummaryUsage

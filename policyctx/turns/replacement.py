@@ -26,6 +26,8 @@ from policyctx.turns.sources import Sources, joined, part, without_markers
 
 # By the path of a marker in a message: its path in the edited message.
 Places: TypeAlias = "Mapping[Path, Path]"
+# The keys of a message in a record, which is written alike for all shapes.
+_MESSAGE_KEYS = ("role", "content")
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,10 +212,6 @@ class Replacement:
         if all(map(is_, as_given, replaced)):
             return False
         return self.sha256 in (_digest(replaced), _digest([*map(shapes.comparable, replaced)]))
-
-
-# The keys of a message in a record, which is written alike for all shapes.
-_MESSAGE_KEYS = ("role", "content")
 
 
 def left_of(trace: Trace, drops: int, held: Collection[ItemKey]) -> list[list[str | int | None]]:

@@ -8,24 +8,23 @@ continue a reply: that call comes back, or the result becomes a text of the user
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import chain, groupby, pairwise
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, pairwise
 
 from policyctx.compaction.assembly import WrittenMessage
 from policyctx.definitions.items import UNKNOWN, Item, Message
-from policyctx.definitions.names import RESULT_OF
 from policyctx.errors import MessagesError
-from policyctx.messages.editing import Edit, edited_message
 from policyctx.messages.markers import markers_of
 from policyctx.messages.reading import Reading, items_of
 from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
-from policyctx.messages.shapes.shape import SYSTEM_ROLES, call_keys, head_of
+from policyctx.messages.shapes.shape import call_keys, head_of
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.identities import Identities
 from policyctx.planning.ledger import ItemKey, Ledger, Trace
 from policyctx.planning.reapplying import identified, taken_out
+from policyctx.turns.late_results import LateResults
 from policyctx.turns.replacement import Places, Replaced, Replacement
 from policyctx.turns.sources import (
     Sources,
@@ -168,11 +167,10 @@ class Replacements:
         """
         known = len(self._given)
         is_cut = len(messages) < known or (self._is_open and len(messages) > known)
-        given = list(messages)
-        differing = (
-            None if not known or is_cut else differences(given[:known], self._given, self.shapes)
-        )
-        new = given[known:]
+        given, new = list(messages), list(messages[known:])
+        del given[known:]
+        differing = None if not known or is_cut else differences(given, self._given, self.shapes)
+        given += new
         is_anew = (
             differing is None
             or self._complete_history(new)
@@ -369,153 +367,10 @@ class Replacements:
         return self._with_late_results(replaced, left, ledger)
 
     def _with_late_results(self, replaced: Replaced, reading: Reading, ledger: Ledger) -> Replaced:
-        """Return the list in which results without a call are messages of the user.
-
-        Only behind a summary, which stands for the call, or if the call was dropped: a provider
-        rejects the result alone. In the caller's own list, it is the second result of the call:
-        both would be back. Such a message follows the results beside it, which belong to calls.
-        What an earlier decision left of a result is its text, and nothing if it was dropped. A
-        result with media stays where its shape cannot write them. While a call behind such a
-        result waits for its own, the message waits too.
-
-        Nothing waits, and what was dropped is back, where the list would begin or end with a
-        message of the assistant otherwise, and did not before.
-        """
-        if not self._late(reading, replaced, ledger):
-            return replaced
-        given = replaced
-        replaced, reading = self._as_left(replaced, reading, ledger)
-        for is_whole in (False, True):
-            late = self._late_results(replaced, reading, ledger, is_whole=is_whole)
-            found = self._told(replaced, reading, late, waits=not is_whole)
-            edges = zip(self._edges(found.messages), self._edges(given.messages), strict=True)
-            if not any(now and not before for now, before in edges):
-                break
-        return found
-
-    def _edges(self, messages: Sequence[Message]) -> tuple[bool, bool]:
-        """Return whether a provider rejects the first and the last message for its role."""
-        shaped = [*map(self.shapes.shaped, messages)]
-        said = [one for one in shaped if one.shape.role(one.message) not in SYSTEM_ROLES]
-        if not said:
-            return True, True
-        first, last = (one.shape.role(one.message) == "assistant" for one in (said[0], said[-1]))
-        last = last and not said[-1].shape.stays(said[-1].message)
-        opens = said[0].shape.splits_replies or said[0].shape.stays(said[0].message)
-        return first and not opens, last
-
-    def _told(
-        self,
-        replaced: Replaced,
-        reading: Reading,
-        late: Mapping[int, Sequence[tuple[Item, str | list[Message]]]],
-        *,
-        waits: bool,
-    ) -> Replaced:
-        """Return the list with what is said of late results; at its end it `waits` for calls."""
-        found: list[tuple[range | None, Message]] = []
-        places, said, beside, first = dict[int, Places](), list[str | list[Message]](), None, 0
-        for i, source in enumerate(indices(replaced.sources)):
-            message, items = replaced.messages[i], reading.items_of(i)
-            if said and not any(reading.partners.get(k, first) < first for k in items):
-                found += ((None, one) for one in self._said(said, beside))
-                said = []
-            if i in late:
-                first = first if said else items.start
-                beside, edits = message, [Edit(one, None) for one, _ in late[i]]
-                said += (left for _, left in late[i] if left)
-                message = edited_message(message, edits, self.shapes)
-            if message is not None:
-                found.append((None if source is None else range(source, source + 1), message))
-                if i in late or i in replaced.places:
-                    places[len(found) - 1] = {} if i in late else replaced.places[i]
-        self._is_open |= bool(said)
-        if said and not (waits and reading.pending is not None):
-            found += ((None, one) for one in self._said(said, beside))
-        return Replaced([one for _, one in found], joined(one for one, _ in found), places)
-
-    def _as_left(
-        self, replaced: Replaced, reading: Reading, ledger: Ledger
-    ) -> tuple[Replaced, Reading]:
-        """Return the list in which results without a call have what is left of their media."""
-        decided, edits = self._identities(reading, ledger), defaultdict[int, list[Edit]](list)
-        for result in self._late(reading, replaced, ledger):
-            for i in reading.items_of(reading.items[result].message):
-                entry = decided.entry(i) if reading.items[i].inside == result else None
-                if entry is not None and decided.replaced(i) is None:
-                    edits[reading.items[i].message].append(
-                        Edit(reading.items[i], entry.placeholder)
-                    )
-        if not edits:
-            return replaced, reading
-        messages = list(replaced.messages)
-        for i, found in edits.items():
-            messages[i] = edited_message(messages[i], found, self.shapes)
-        return replace(replaced, messages=messages), Reading(self.shapes, messages)
-
-    def _late_results(
-        self, replaced: Replaced, reading: Reading, ledger: Ledger, *, is_whole: bool
-    ) -> dict[int, list[tuple[Item, str | list[Message]]]]:
-        """Return the results without a call by message, each with what is said of it.
-
-        That is a text, empty for one that was dropped unless it `is_whole`, or a message with its
-        media.
-        """
-        late: dict[int, list[tuple[Item, str | list[Message]]]] = {}
-        decided = self._identities(reading, ledger)
-        for i in self._late(reading, replaced, ledger):
-            item, entry = reading.items[i], decided.entry(i)
-            head = f"{RESULT_OF}{item.tool_use_id}:"
-            left: str | list[Message]
-            is_dropped = entry is not None and entry.placeholder is None
-            if entry is not None and not (is_whole and is_dropped):
-                left = "" if entry.placeholder is None else f"{head}\n{entry.placeholder}"
-            elif item.takes_text and not item.media:
-                left = f"{head}\n{item.text}"
-            else:
-                shape, message = self.shapes.shaped(replaced.messages[item.message])
-                new = shape.written_with(head, message, item.path)
-                if new is None:
-                    continue
-                left = [new]
-            late.setdefault(item.message, []).append((item, left))
-        return late
-
-    def _late(self, reading: Reading, replaced: Replaced, ledger: Ledger) -> list[int]:
-        """Return the positions of the results whose call a summary or a drop has taken."""
-        answers = [
-            (i, item.tool_use_id, reading.partners.get(i))
-            for i, item in enumerate(reading.items)
-            if item.kind == "tool_result" and item.tool_use_id
-        ]
-        lone = [i for i, _, call in answers if call is None]
-        if lone and self.summaries.keys().isdisjoint(map(self.shapes.text, replaced.messages)):
-            lone = [i for i in lone if reading.items[i].tool_use_id in ledger.dropped_calls]
-        second = {
-            i: {*reading.bound_to(i), *reading.bound_to(call)}
-            for i, call_id, call in answers
-            if call is not None and reading.partners[call] != i and call_id in ledger.dropped_calls
-        }
-        if not second:
-            return lone
-        decided = self._identities(reading, ledger)
-        left = {i for i in second if not ledger.is_dropped(decided.key(i))}
-
-        gone = (i for i in left if all(ledger.is_dropped(decided.key(k)) for k in second[i] - left))
-        return sorted([*lone, *gone])
-
-    def _identities(self, reading: Reading, ledger: Ledger) -> Identities:
         gone = frozenset[ItemKey]().union(*(self.made[i].gone for i in self._used))
-        return Identities([*map(ledger.as_decided, reading.items)], ledger, gone)
-
-    def _said(self, said: Sequence[str | list[Message]], beside: Message) -> Iterator[Message]:
-        """Yield the messages of the user that say this: texts that follow each other are one."""
-        shape = self.shapes.writing([beside])
-        for is_text, group in groupby(said, key=lambda one: isinstance(one, str)):
-            if is_text:
-                yield shape.written("user", "\n\n".join(map(str, group)))
-            else:
-                yield from chain.from_iterable(group)
+        told, is_open = LateResults(replaced, reading, ledger, gone, self.summaries).told()
+        self._is_open |= is_open
+        return told
 
     def _parted(
         self, places: Sequence[int | None], given: Sequence[Message]

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
 # Levels of `logging`, which is slow to import.
 _INFO, _DEBUG = 20, 10
+# Before that many calls a loop may not have come to a response.
+_CALLS_WITHOUT_USAGE = 5
 
 
 def _log_for(level: int) -> Logger | None:
@@ -144,10 +146,6 @@ def _telemetry() -> Telemetry | None:
     from policyctx.turns.telemetry import telemetry  # noqa: PLC0415 - an extra
 
     return telemetry()
-
-
-# Before that many calls a loop may not have come to a response.
-_CALLS_WITHOUT_USAGE = 5
 
 
 def note(*records: Record) -> Turn[None]:

@@ -18,6 +18,8 @@ from policyctx.messages.markers import bare, is_plain, unmarked, with_markers
 from policyctx.messages.shapes.built_in import Shapes
 
 Sources: TypeAlias = tuple[range | None, ...]
+# Lists are compared in slices: a difference costs a visit to the messages of its slice alone.
+_SLICE = 128
 
 
 def whole(count: int) -> Sources:
@@ -87,10 +89,6 @@ def joined(sources: Iterable[range | None]) -> Sources:
         else:
             found.append(one)
     return tuple(found)
-
-
-# Lists are compared in slices: a difference costs a visit to the messages of its slice alone.
-_SLICE = 128
 
 
 def differences(

@@ -191,7 +191,7 @@ def _weighed(one: Quote, unit: Unit, recency: float, cues: Cues) -> tuple[float,
 _LONG, _LEAST_SHARE = 30, 0.5
 # Units that are tried first; then twice as many, as long as they fit.
 _TRIED_FIRST = 64
-_WORD = re.compile(rf"{CJK.pattern}|(?:(?!{CJK.pattern})\S)+")
+_WORD = re.compile(rf"{CJK}|(?:(?!{CJK})\S)+")
 _PART_OF_WORD = re.compile(r"[A-Za-z0-9_]+$")
 # The groups whose messages have lines below their first.
 _QUOTES = (Group.USER, Group.AGENT, Group.EARLIER)

@@ -5,8 +5,6 @@ that a mistake becomes an error that names the shape instead of a list that a pr
 cost is that of the messages that are read and edited; lists of the built-in shapes pay nothing.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import takewhile
@@ -41,7 +39,7 @@ _SHOWN_CHARS = 60
 _STRICT = Form(json.JSONEncoder().encode)
 
 
-def host_shapes(shapes: Iterable[Shape]) -> tuple[HostShape, ...]:
+def host_shapes(shapes: Iterable[Shape]) -> tuple["HostShape", ...]:
     """Return the shapes, checked; raises `ShapeError` for a value that is not a shape."""
     if isinstance(shapes, type) or not isinstance(shapes, Iterable):
         raise ShapeError(_name(shapes), "`shapes` is a list of shapes, not one shape")

@@ -312,7 +312,6 @@ def _may_take(checked: reach.Checked, step: Step, glob: str) -> bool:
 
 
 def _of_types(checked: reach.Checked, types: list[str]) -> list[Placeholder]:
-    """The wordings of these types where no tool has one."""
     return [reach.nearest(checked, t, "placeholder") or checked.policy.placeholder for t in types]
 
 

@@ -231,7 +231,6 @@ def _always_taken(
 
 
 def _first(step: Step) -> int:
-    """Return the number of messages at the beginning that `keep_first` keeps."""
     return 0 if step.select.keep_first is None else step.select.keep_first.messages
 
 

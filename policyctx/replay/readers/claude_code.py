@@ -272,7 +272,8 @@ class ClaudeAgent:
             return
         start = branch[0].parent if branch else self._tip
         if not _was_sent(left, start, branch, billed.prompt if billed else 0):
-            self.builder.begin_anew(_path(start), why="rewind" if start else "change")
+            kept = [node.message for node in _line(start)]
+            self.builder.begin_anew(kept, why="rewind" if start else "change")
         elif branch:
             branch[0].parent = left
         else:
@@ -393,10 +394,6 @@ def _back(node: _Node | None) -> Iterator[_Node]:
 
 def _line(node: _Node | None) -> list[_Node]:
     return list(_back(node))[::-1]
-
-
-def _path(node: _Node | None) -> list[Message]:
-    return [one.message for one in _line(node)]
 
 
 def _content(message: Message) -> list[dict[str, Any]]:

@@ -74,7 +74,6 @@ class _Agent:
         self._is_open = False
         """Whether a line with another id belongs to the newest reply."""
         self._billed: list[tuple[int, Usage, Message]] = []
-        """What was billed for each reply."""
         self._ended = 0
         """How many of these are of runs that have ended."""
         self._settled = 0

@@ -83,7 +83,6 @@ class _Rollout:
         self._typed: set[str] = set()
         """The texts that the user typed, as the events for the screen repeat them."""
         self._of_users: list[Authored] = []
-        """The messages of the user's role."""
 
     def end(self) -> None:
         """Mark what the user did not type; the oldest rollouts do not say it."""
@@ -223,7 +222,6 @@ def _sent(item: Record) -> Message:
 
 
 def _text(item: Message) -> str:
-    """Return the texts of a message."""
     content = item.get("content")
     if isinstance(content, str):
         return content

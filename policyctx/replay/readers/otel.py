@@ -49,7 +49,6 @@ class TraceSpan(NamedTuple):
     is_failed: bool
     attributes: Record
     record: Record
-    """As it was read."""
 
     def first(self, names: Iterable[str]) -> PlainValue:
         """Return the first of these attributes that says something."""

@@ -128,7 +128,6 @@ class _Chat:
         messages += self.builder.context[before:]
 
     def _kept(self, content: Record) -> Message:
-        """Return a message that a compression leaves."""
         role = "assistant" if content.get("role") == "model" else "user"
         return {"role": role, "content": list(self._blocks(content))}
 

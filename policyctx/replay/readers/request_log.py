@@ -227,7 +227,6 @@ class Thread:
         self._has_marks = False
 
     def _shared_with(self, exchange: Exchange) -> int:
-        """Return how many messages at the beginning are the same."""
         pairs = zip(self._prints, exchange.prints, strict=False)
         shorter = min(len(self._prints), len(exchange.prints))
         return next((i for i, (a, b) in enumerate(pairs) if a != b), shorter)

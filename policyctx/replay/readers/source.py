@@ -109,10 +109,7 @@ class Source(ABC):
         return self.records()
 
     def objects(self, *marks: bytes) -> Iterator[Record]:
-        """Yield the records that are objects, with `marks` those of `glanced`.
-
-        Other values are counted.
-        """
+        """Yield the records that are objects, or those of `glanced`; other values are counted."""
         for record in self.glanced(*marks) if marks else self.records():
             if isinstance(record, dict):
                 yield record

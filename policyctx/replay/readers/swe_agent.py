@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from policyctx.definitions.items import Message
 from policyctx.replay.readers.building import RecordingBuilder
 from policyctx.replay.readers.source import Source, parsed
-from policyctx.replay.readers.values import Record, mapping, number, objects, word
+from policyctx.replay.readers.values import Record, counts, mapping, objects, word
 from policyctx.replay.recording import Recording
 from policyctx.tokens.usage import Usage
 
@@ -38,17 +38,14 @@ def recordings(source: Source) -> Iterator[Recording]:
         if role == "assistant":
             builder.called(language_model=model)
         builder.add(_message(record))
-    if len(builders) == 1 and (sent := _billed(source)).prompt:
-        builder.bill_together(sent)
+    if len(builders) == 1:
+        stats = mapping(source.field("info", "model_stats"))
+        sent, output = counts(stats, "tokens_sent", "tokens_received")
+        if sent:
+            builder.bill_together(Usage(sent, output=output))
     names = source.names()
     for position, (agent, builder) in enumerate(builders.items()):
         yield builder.recording(names.of(agent) if position else source.name, FORMAT)
-
-
-def _billed(source: Source) -> Usage:
-    """Return what all calls together were billed."""
-    stats = mapping(source.field("info", "model_stats"))
-    return Usage(number(stats.get("tokens_sent")), output=number(stats.get("tokens_received")))
 
 
 def _model(source: Source) -> str | None:

@@ -10,14 +10,14 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cached_property
 from typing import NamedTuple
 
 from policyctx.replay.readers.source import value_of
 from policyctx.replay.regret.strings import PATCH, Lines, Memo, Range
-from policyctx.replay.timeline import SessionPart
+from policyctx.replay.timeline import Replies, SessionPart
 
 # So many lines in a row that two results share are no chance; fewer are where there are no more.
 _RUN = 3
@@ -190,9 +190,7 @@ class Input:
         return not state.files and (self.command is None or bool(_REDIRECT.search(self.command)))
 
 
-def asked_again(
-    part: SessionPart, replies: Iterable[tuple[int, int]], memo: Memo
-) -> Iterator[AskedAgain]:
+def asked_again(part: SessionPart, replies: Replies, memo: Memo) -> Iterator[AskedAgain]:
     """Yield what calls of tools asked for again while its newest result was out."""
     of_reply = dict(replies)
     yield from _Asking(part, memo).walked(of_reply)
@@ -412,11 +410,8 @@ def _texts(given: object, key: str = "") -> Iterator[tuple[str, str]]:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) or (
-        isinstance(value, list)
-        and bool(value)
-        and all(isinstance(one, int | float) for one in value)
-    )
+    numbers = value if isinstance(value, list) and value else [value]
+    return all(isinstance(one, int | float) for one in numbers)
 
 
 def _command(given: Mapping[str, object]) -> str | None:

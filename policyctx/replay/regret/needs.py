@@ -8,7 +8,6 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from typing import NamedTuple
 
 from policyctx.errors import present
@@ -16,7 +15,7 @@ from policyctx.replay.regret.asked import Input, asked_again
 from policyctx.replay.regret.sent import SMALL, SentStrings, SentText, TextPlace, Texts
 from policyctx.replay.regret.strings import Lines, Memo, Range, start_of, without
 from policyctx.replay.simulated import Need
-from policyctx.replay.timeline import SessionPart
+from policyctx.replay.timeline import Replies, SessionPart
 
 # So many strings are shown for one item and one call.
 _SHOWN = 3
@@ -67,16 +66,14 @@ class _Found(NamedTuple):
     own: tuple[Range, ...]
 
 
-def _asked_again(
-    part: SessionPart, replies: Sequence[tuple[int, int]], memo: Memo
-) -> Iterator[_Found]:
+def _asked_again(part: SessionPart, replies: Replies, memo: Memo) -> Iterator[_Found]:
     for again in asked_again(part, replies, memo):
         item = part.items[again.reply]
         need = Need("asked again", again.call, item.item_id, (item.text,), again.ranges)
         yield _Found(again.result, need, again.own)
 
 
-def _used(part: SessionPart, replies: Sequence[tuple[int, int]], memo: Memo) -> Iterator[_Found]:
+def _used(part: SessionPart, replies: Replies, memo: Memo) -> Iterator[_Found]:
     """Yield the items that alone held what a reply says, each reply by itself."""
     texts, lines_in = Texts(part, memo), memo.of(Lines)
     knowledge, sent = SentText(part, texts, memo), SentStrings(part, texts, replies)
@@ -179,6 +176,12 @@ class Citations:
         self._numbers_in, self._input = memo.of(_numbers_in), memo.of(Input)
         self._in_diff = memo.of(_in_diff)
         self._of_file: dict[str, Sequence[int]] = {}
+        self._results = [
+            position
+            for position in sorted(part.absences, reverse=True)
+            if part.items[position].kind == "tool_result" and position in part.partners
+        ]
+        """The results of calls that were out at any time, newest first."""
 
     def of(self, reply: int, call: int) -> Iterator[Cited]:
         """Yield the lines that a reply took from items which its call did not have."""
@@ -234,16 +237,6 @@ class Citations:
     def _asked(self, result: int) -> Input:
         asked = self._part.items[self._part.partners[result]]
         return self._input(asked.tool, asked.text)
-
-    @cached_property
-    def _results(self) -> Sequence[int]:
-        """The results of calls that were out at any time, newest first."""
-        part = self._part
-        return [
-            position
-            for position in sorted(part.absences, reverse=True)
-            if part.items[position].kind == "tool_result" and position in part.partners
-        ]
 
 
 def _numbers_in(text: str) -> tuple[tuple[str, int], ...]:

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ from policyctx.replay.regret.strings import (
     runs,
     stands_in,
 )
-from policyctx.replay.timeline import SessionPart
+from policyctx.replay.timeline import Replies, SessionPart
 
 
 class TextPlace(NamedTuple):
@@ -83,7 +83,7 @@ def _strings_written(text: str, *, keys: bool) -> Mapping[bytes, str]:
 class SentStrings:
     """The rare strings that each call was sent, followed from call to call."""
 
-    def __init__(self, part: SessionPart, texts: Texts, replies: Iterable[tuple[int, int]]) -> None:
+    def __init__(self, part: SessionPart, texts: Texts, replies: Replies) -> None:
         self._part, self._texts = part, texts
         # Only what replies say is counted.
         self._said = frozenset(key for reply, _ in replies for key in texts.strings_written(reply))

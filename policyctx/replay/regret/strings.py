@@ -97,10 +97,7 @@ def bare(text: str) -> bytes:
 
 
 def plain(text: str, *, keys: bool = True) -> str:
-    """Return what a person would read: of JSON, its keys and values, one a line.
-
-    Without `keys`, only the values.
-    """
+    """Return what a person would read: of JSON, its values and its `keys`, one a line."""
     if not text.startswith(("{", "[")) or not text.rstrip().endswith(("}", "]")):
         return text
     try:

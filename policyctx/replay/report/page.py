@@ -315,10 +315,7 @@ def write_report(
 
 
 def write_page(path: Path, pieces: Iterable[str]) -> int:
-    """Write a page; return its size in bytes.
-
-    The file gets its name when it is complete. Raises `ReportError`.
-    """
+    """Write a page under its name once it is complete; return its bytes. Raises `ReportError`."""
     unfinished = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with unfinished.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as out:

@@ -1,7 +1,5 @@
 """`RemoteBackend`: the files of a store as objects below a URL."""
 
-from __future__ import annotations
-
 import errno
 import io
 import re

@@ -164,7 +164,6 @@ class RemoteState(State):
         return 0
 
     def _segments(self, backend: Backend) -> SegmentedLog:
-        """Return the journal as far as it was read."""
         return cast("RemoteBackend", backend).log(f"{self.folder}/{journal.JOURNAL}")
 
     def _note_taking_over(self, backend: Backend) -> None:

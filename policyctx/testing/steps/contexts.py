@@ -1,7 +1,5 @@
 """Given: the policy and its environment, and what is in the context before anything happens."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -34,7 +34,6 @@ _GROUPS = st.sampled_from(["tool", "type", "all"])
 def _map(
     needed: Mapping[str, st.SearchStrategy[Any]], **others: st.SearchStrategy[Any]
 ) -> st.SearchStrategy[dict[str, Any]]:
-    """The keys that are needed, and any of the others."""
     return st.fixed_dictionaries({**needed}, optional=others)
 
 
@@ -64,7 +63,6 @@ _TYPES = st.sampled_from(["tool_result", "user_message", "recalled", "tool_call"
 
 
 def _some(**keys: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
-    """Any of these keys, at least one."""
     return _map({}, **keys).filter(bool)
 
 
