@@ -25,7 +25,7 @@ from policyctx.compaction.extractive.writing import (
     Entry,
     Group,
     Layout,
-    LeftOut,
+    left_out_line,
     written,
 )
 from policyctx.tokens.encoders import CJK, words_in
@@ -229,7 +229,9 @@ class SummaryLine(NamedTuple):
     unit: Unit | None = None
 
 
-def lines_of(units: Sequence[Unit], layout: Layout, left_out: LeftOut) -> Iterator[SummaryLine]:
+def lines_of(
+    units: Sequence[Unit], layout: Layout, left_out: Sequence[str] | None
+) -> Iterator[SummaryLine]:
     """Yield the lines of a summary of these units, section by section."""
     sections: dict[int, list[Unit]] = {}
     for unit in sorted(units, key=lambda one: one.place):
@@ -246,8 +248,8 @@ def lines_of(units: Sequence[Unit], layout: Layout, left_out: LeftOut) -> Iterat
                 yield SummaryLine(unit.group.label)
             yield SummaryLine(_line(unit, before), unit)
             before = unit
-    if said := str(left_out):
-        yield SummaryLine(said)
+    if left_out is not None:
+        yield SummaryLine(left_out_line(left_out))
 
 
 def _line(unit: Unit, before: Unit | None) -> str:
@@ -272,7 +274,7 @@ def fitted(
     def lines(units: Sequence[Unit], *cut: Unit) -> list[SummaryLine]:
         left_out = contents.left_out
         if is_gap or sum(unit.user for unit in units) < users:
-            left_out = left_out.with_more(archive)
+            left_out = (*dict.fromkeys((*(left_out or ()), *filter(None, (archive,)))),)
         return list(lines_of((*units, *cut), layout, left_out))
 
     most = _TRIED_FIRST

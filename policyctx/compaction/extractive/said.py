@@ -43,12 +43,6 @@ _LONGEST_EXPANDED = 1_600
 _RETURNED = re.compile(r"\s*<returncode>")
 # Pieces of either end that are kept of an earlier answer, and of a message of the user.
 _MOST_PIECES, _TYPED_PIECES = 125, 12
-# What stays of the middle of a message of the user.
-_RULE = re.compile(
-    r"\b(?:MUST|NEVER|ALWAYS|REQUIRED|D[Oo] NOT|do NOT|FORBIDDEN|CRITICAL|[Nn]on-negotiable)\b"
-    r"|\b(?:[Dd]o not|[Dd]on't|DON'T) (?:need|have)\b"
-    r"|必须|禁止|不得|严禁"
-)
 # Words of what says more than what the agent does next.
 _REPLY = 30
 # The words before the question of a tool behind its answer.
@@ -133,11 +127,6 @@ def _ends_of(
         missing = 0
 
 
-def _is_rule(text: str) -> bool:
-    """Whether a piece of the user binds all later work, by its words."""
-    return bool(_RULE.search(text)) or cues_of().standing.found_in(text)
-
-
 def _of_agent(
     history: History, reading: Reading, skipped: frozenset[int]
 ) -> tuple[set[int], set[int], bool]:
@@ -180,7 +169,7 @@ def _not_agents(item: Item, author: str, reading: Reading, position: int) -> Ite
     if item.kind == "tool_result" and author == "user":
         yield _answered(item, reading, position)
     elif item.kind == "user_message" and author != "program":
-        for one, more in _ends_of(pieces_of(item.text), _TYPED_PIECES, _is_rule):
+        for one, more in _ends_of(pieces_of(item.text), _TYPED_PIECES, cues_of().standing.found_in):
             # An element that a program put there says little of what the user wants.
             if not (one.pasted and one.text.startswith("[<")):
                 quote = Quote(one.text, item.message, user=True, pasted=one.pasted)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Container, Iterable, Iterator, Sequence
-from itertools import groupby
+from itertools import chain, groupby
 
 from policyctx.compaction.assembly import History
 from policyctx.compaction.extractive.files import calls_in, files_of
@@ -31,7 +31,6 @@ from policyctx.compaction.extractive.writing import (
     Contents,
     Group,
     Layout,
-    LeftOut,
     read_back,
 )
 from policyctx.messages.reading import Reading, items_of
@@ -102,7 +101,7 @@ def gathered(history: History, cues: Cues, *, is_stepped: bool = True) -> Conten
     told = {one.text for one in users}
     foreign = (one for found in before for one in _orders_in(found.left_over, told))
     newest = max((one.message for one in last), default=typed)
-    left_out = [found.contents.left_out for found in before]
+    left_out = [one for found in before if (one := found.contents.left_out) is not None]
     before_them = carried(Group.STEPS), carried(Group.RESULTS)
     work = work_of(*before_them, calls, files, max(newest, typed)) if is_stepped else ((), ())
     return Contents(
@@ -115,10 +114,7 @@ def gathered(history: History, cues: Cues, *, is_stepped: bool = True) -> Conten
             Group.RESULTS: work[1],
         },
         files,
-        LeftOut(
-            any(one.is_any for one in left_out),
-            tuple(dict.fromkeys(name for one in left_out for name in one.archives)),
-        ),
+        tuple(dict.fromkeys(chain(*left_out))) if left_out else None,
     )
 
 

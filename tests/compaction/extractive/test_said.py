@@ -446,7 +446,7 @@ def test_what_the_agent_said_before_its_last_messages_is_marked_as_older() -> No
 
 def test_of_a_template_the_rules_stay_before_its_headings() -> None:
     steps = "\n\n".join(f"## Part {i}\n\nThen part {i} is filled in by them." for i in range(40))
-    rules = ["Tasks MUST be in order.", "The label is REQUIRED for each of them."]
+    rules = ["Tasks MUST be in order.", "Each label MUST be unique."]
     found = told(user("\n\n".join(["Begin.", steps, *rules, steps])))
     assert [line.strip(" …") for line in found if line.strip(" …") in rules] == rules
     assert len(found) < 30
@@ -629,14 +629,8 @@ def test_long_code_in_fences_in_a_description_is_one_line() -> None:
     assert any(line.startswith(" [pasted, 40 lines") for line in told(user(text)))
 
 
-@pytest.mark.parametrize(
-    "order",
-    [
-        "All is set up, so you don't need to install other packages.",
-        "Never touch the tests of the old halls.",
-    ],
-)
-def test_an_order_in_the_middle_of_a_long_message_stays(order: str) -> None:
+def test_an_order_in_the_middle_of_a_long_message_stays() -> None:
+    order = "Never touch the tests of the old halls."
     parts = "\n\n".join(f"Then part {i} of the template is filled in by them." for i in range(30))
     found = told(user(f"{parts}\n\n{order}\n\n{parts}"))
     assert f" … {order}" in found
