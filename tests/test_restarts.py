@@ -441,6 +441,26 @@ def test_a_compaction_of_what_is_equal_to_dropped_items_applies_again_after_a_re
 
 
 @in_all_shapes
+def test_a_pair_that_is_equal_to_a_replaced_one_stays_dropped_after_a_restart(
+    shape: str, tmp_path: Path
+) -> None:
+    """The call's id is used again behind the summary, and the caller sends its own list."""
+    compiled = policy(
+        "items: {tool_result: {offload: true}}\nmin_chars: 0\nstore: {sync: never}\nsteps:\n"
+        f"  - {DROPPING['results']}\n" + TRIM.replace("over: 2", "over: 20")
+    )
+    live = opened(compiled, tmp_path, shape)
+    full = [*ROUNDS[shape](0), ROUNDS[shape](1)[0]]
+    compacted = live.compact(list(full)).compacted
+    for i in (0, 2, 3):
+        full += [*ROUNDS[shape](i)[-2:], ROUNDS[shape](i + 1)[0]]
+        result = live.apply(list(full))
+        left_before_decisions(live, full, shape)
+    assert compacted
+    assert "c0" not in str(result.messages)
+
+
+@in_all_shapes
 def test_a_compaction_of_another_branch_takes_no_words_of_a_list(
     shape: str, tmp_path: Path
 ) -> None:
@@ -1220,3 +1240,41 @@ def test_replies_that_were_dropped_at_the_end_leave_a_list_that_is_cut_off_behin
     left = live.apply(list(own)).messages
     assert len(left) == 1
     assert left_before_decisions(live, own[:2], shape) == left
+
+
+OLD_RESULTS = """
+items: {tool_result: {offload: true, keep_recent: 1}}
+steps: [{name: old, do: offload}]
+"""
+
+
+def test_a_list_with_nothing_of_the_saved_session_is_warned_of_once(tmp_path: Path) -> None:
+    opened = partial(Session, policy(OLD_RESULTS), root=tmp_path, session_id="s")
+    said = [*anthropic(0), *anthropic(1)]
+    first = opened().apply(said)
+    assert first.files
+    assert not first.warnings
+    again = opened()
+    [warning] = again.apply([_said("user", "Something else.")]).warnings
+    assert warning == (
+        "this list has nothing of the item that left in this session before; if it is another"
+        " conversation, give it a session_id of its own"
+    )
+    assert not again.apply([_said("user", "Something else."), *anthropic(2)]).warnings
+
+
+@pytest.mark.parametrize("form", ["own", "returned", "longer"])
+def test_a_list_that_goes_on_has_no_warning(form: str, tmp_path: Path) -> None:
+    opened = partial(Session, policy(OLD_RESULTS), root=tmp_path, session_id="s")
+    said = [*anthropic(0), *anthropic(1)]
+    returned = list(opened().apply(said).messages)
+    lists = {"own": said, "returned": returned, "longer": [*returned, *anthropic(2)]}
+    assert not opened().apply(lists[form]).warnings
+
+
+def test_a_list_after_a_compaction_has_no_warning(tmp_path: Path) -> None:
+    opened = partial(Session, policy(OLD_RESULTS), root=tmp_path, session_id="s")
+    session = opened()
+    session.apply([*anthropic(0), *anthropic(1)])
+    returned = list(session.compact([*anthropic(0), *anthropic(1)]).messages)
+    assert not opened().apply([*returned, _said("user", "Go on.")]).warnings

@@ -29,8 +29,10 @@ _KINDS = {
     PointKind.TASK: "tasks",
     PointKind.FILE: "files",
 }
-_COLUMNS = ("session", "before call", "replaced", *_KINDS.values(), "again later")
-_NAME, _QUOTE, _FEW, _FEW_VALUES, _FEW_LATER = 24, 300, 12, 3, 3
+_COLUMNS = ("session", "call", "replaced", *_KINDS.values(), "later")
+# The characters of a session's name, at least and at most, and of a quotation.
+_SHORT_NAME, _NAME, _QUOTE, _VALUE = 12, 24, 300, 60
+_FEW, _FEW_VALUES, _FEW_LATER = 12, 3, 3
 
 
 def _summary(by: str) -> str:
@@ -91,7 +93,7 @@ def audit(
     else:
         _print(out, with_any, every=every)
         for sentence in _totals(so_far.results):
-            out.print(sentence)
+            output.print_wrapped(out, sentence, "  ")
     tell(so_far)
     is_missing = any(one.findings for session in with_any for one in session.compactions)
     raise typer.Exit(so_far.exit_code or (MISSING if is_missing else 0))
@@ -100,21 +102,34 @@ def audit(
 def _print(out: Console, sessions: Sequence[AuditedSession], *, every: bool) -> None:
     if not sessions:
         return
-    out.print(_verdict(sessions))
+    output.print_wrapped(out, _verdict(sessions))
     out.print()
-    out.print("Missing / all before each compaction:")
-    rows = [_row(of, one) for of in sessions for one in of.compactions]
-    out.print(output.Grid(_COLUMNS, rows, numeric=_COLUMNS[1:]))
+    out.print("Missing / all at the compaction before each call:")
+    names = [of.name for of in sessions for _ in of.compactions]
+    rows = [_cells(one) for of in sessions for one in of.compactions]
+    room = out.width - output.Grid(("", *_COLUMNS[1:]), [("", *row) for row in rows]).width
+    most = min(max(room, _SHORT_NAME), _NAME)
+    named = [(output.shortened(name, most), *row) for name, row in zip(names, rows, strict=True)]
+    out.print(output.Grid(_COLUMNS, named, numeric=_COLUMNS[1:]))
     out.print()
     for of in sessions:
         for one in of.compactions:
             if one.findings:
                 name = f"{of.name} in {of.project}" if of.project else of.name
                 compaction = f"compaction before call {one.call}{_time(one.at)}"
-                out.print(f"{name}, {compaction}:")
+                _print_quote(out, f"{name}, {compaction}:")
                 for line in _quotes(one, every=every):
-                    out.print(line)
+                    _print_quote(out, line)
                 out.print()
+
+
+def _print_quote(out: Console, line: str) -> None:
+    """Print a quotation; where lines are wrapped, a word longer than a line loses its middle."""
+    indent = " " * (4 + len(line) - len(line.lstrip()))
+    if not out.soft_wrap:
+        most = max(out.width - len(indent), _SHORT_NAME)
+        line = " ".join(output.shortened(word, most) for word in line.split(" "))
+    output.print_wrapped(out, line, indent)
 
 
 def _verdict(sessions: Sequence[AuditedSession]) -> str:
@@ -136,11 +151,11 @@ def _again(missed: int) -> str:
     return f"; {missed or 'none'} of them came up again later"
 
 
-def _row(of: AuditedSession, one: AuditedCompaction) -> tuple[object, ...]:
+def _cells(one: AuditedCompaction) -> tuple[object, ...]:
     share = ("?" if one.is_unreadable else f"{one.missing(kind)}" for kind in _KINDS)
     cells = (f"{lost}/{one.points.get(kind, 0)}" for kind, lost in zip(_KINDS, share, strict=True))
     shown = "unreadable" if one.is_unreadable else one.missed
-    return output.shortened(of.name, _NAME), one.call, one.replaced, *cells, shown
+    return one.call, one.replaced, *cells, shown
 
 
 def _quotes(one: AuditedCompaction, *, every: bool) -> Iterator[str]:
@@ -159,7 +174,7 @@ def _quote(one: Finding) -> Iterator[str]:
         f"  {one.kind}, call {one.call}{_time(one.at)}: {one.text}{state}", _QUOTE
     )
     more = f" and {len(one.values) - _FEW_VALUES} more" if len(one.values) > _FEW_VALUES else ""
-    values = ", ".join(output.shortened(value, _QUOTE) for value in one.values[:_FEW_VALUES])
+    values = ", ".join(output.shortened(value, _VALUE) for value in one.values[:_FEW_VALUES])
     yield f"{quote}; missing: {values}{more}" if values else quote
     for later in one.later[:_FEW_LATER]:
         how = "" if later.how == "before" else f", {later.how}"

@@ -26,6 +26,7 @@ from policyctx.definitions.items import Message
 from policyctx.definitions.names import recall_tool
 from policyctx.errors import MessagesError, StoreError, counted
 from policyctx.patterns import names_of_marks
+from policyctx.planning.anchors import Breakpoints
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.decisions import Decision
 from policyctx.planning.facts import Facts
@@ -305,15 +306,8 @@ def explain(
         where = plans.place(session.policy, ("steps", step.step))
         said = f"step {step.step} ({where}): {state}, {gates}; {_taken(step)}"
         output.print_wrapped(out, said, _INDENT)
-    for line in plans.breakpoints_in_words(placed):
+    for line in _remarks(planned, placed, session, session_id):
         output.print_wrapped(out, line, _INDENT)
-    if warning := fullness_ahead(planned):
-        output.print_wrapped(out, f"warning: {warning}", _INDENT)
-    for name, number in _redacted(planned).items():
-        said = f"redacted: {name}, {number:,} × ({plans.place(session.policy, ('redact', name))})"
-        if place := _place_of_original(session, name, session_id):
-            said += f"; the original is kept in {place}"
-        output.print_wrapped(out, said, _INDENT)
     out.print()
     for position in positions:
         _print_item(planned, position, out)
@@ -324,6 +318,21 @@ def explain(
         said = f"message {point.message}, {point.kind}: {output.shortened(point.text, _QUOTE)}"
         said = f"carried if a summary of the host lacks it: {said} ({place})"
         output.print_wrapped(out, said, _INDENT)
+
+
+def _remarks(
+    planned: Plan, placed: Breakpoints, session: Session, session_id: str | None
+) -> Iterator[str]:
+    """Yield what is said of the request as a whole: markers, its size, items, and secrets."""
+    yield from plans.breakpoints_in_words(placed)
+    if warning := fullness_ahead(planned):
+        yield f"warning: {warning}"
+    if others := len(planned.items) - len(planned.decisions):
+        yield f"no step looks at {others:,} of all {counted(len(planned.items), 'item')}"
+    for name, number in _redacted(planned).items():
+        said = f"redacted: {name}, {number:,} × ({plans.place(session.policy, ('redact', name))})"
+        place = _place_of_original(session, name, session_id)
+        yield f"{said}; the original is kept in {place}" if place else said
 
 
 def _carried(policy: OffloadPolicy, messages: Sequence[Message]) -> list[HistoryPoint]:

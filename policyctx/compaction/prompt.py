@@ -126,25 +126,22 @@ _WORD = re.compile(r"[^\W_]+")
 # A number in a circle or in brackets is one character, and no sign follows it.
 _CIRCLED = re.compile("[\u2460-\u2487]")
 # Headings by their style, whatever their words; what is captured is part of the style. Numbered
-# lines that follow one another are a list.
+# lines that follow one another are a list. They are compiled for the first answer of a model.
 _TITLE, _DASH = r"[^\n:.。,]{1,60}?", r"[^\S\n][-\u2013—][^\S\n]"
 _HEADING_STYLES = [
-    re.compile(style, re.MULTILINE | re.IGNORECASE)
-    for style in (
-        r"^ {0,3}(#+)[^#\n]*\w",
-        r"^.{0,60}\w.{0,9}\n {0,3}([=-])\1+[ \t]*$",
-        rf"^{_SIGN}*?(?:{_ANY_NUMBER}{_SIGN}+?)?(\*\*|__)(?=\w)[^*_\n]{{1,60}}\1",
-        r"^ ?【[^】\n]{1,60}】",
-        r"^ {0,3}<(?!invoke|parameter)(?=\w)[^<>\n]{1,60}>",  # those two are of a call of a tool
-        rf"^ ?(?=[^\W\d_]){_TITLE}(?::|{_DASH})",
-        # A short line by itself, whatever is around its words, before a text or a list.
-        r"(?:\A|(?<=\n\n))(?=.*[^\W\d_])[^\n.。,;!?]{1,60}\n(?=\n?(?: *[-*•\d]|.*[.。,;!?]|.{61}))",
-        *(
-            rf"^ ?[(\[第]?(?:{number})(?:[.):、\]-]|部分|[节章条]){_SIGN}{{0,2}}(?=\w)"
-            rf"{_TITLE}(?::|{_DASH}|[ \t]*$(?!\n+ ?[(\[第]?(?:{number}){_SIGN}))"
-            for number in _NUMBERS
-        ),
-    )
+    r"^ {0,3}(#+)[^#\n]*\w",
+    r"^.{0,60}\w.{0,9}\n {0,3}([=-])\1+[ \t]*$",
+    rf"^{_SIGN}*?(?:{_ANY_NUMBER}{_SIGN}+?)?(\*\*|__)(?=\w)[^*_\n]{{1,60}}\1",
+    r"^ ?【[^】\n]{1,60}】",
+    r"^ {0,3}<(?!invoke|parameter)(?=\w)[^<>\n]{1,60}>",  # those two are of a call of a tool
+    rf"^ ?(?=[^\W\d_]){_TITLE}(?::|{_DASH})",
+    # A short line by itself, whatever is around its words, before a text or a list.
+    r"(?:\A|(?<=\n\n))(?=.*[^\W\d_])[^\n.。,;!?]{1,60}\n(?=\n?(?: *[-*•\d]|.*[.。,;!?]|.{61}))",
+    *(
+        rf"^ ?[(\[第]?(?:{number})(?:[.):、\]-]|部分|[节章条]){_SIGN}{{0,2}}(?=\w)"
+        rf"{_TITLE}(?::|{_DASH}|[ \t]*$(?!\n+ ?[(\[第]?(?:{number}){_SIGN}))"
+        for number in _NUMBERS
+    ),
 ]
 
 
@@ -266,9 +263,9 @@ def missing_sections(summary: str, names: Iterable[str]) -> list[str]:
     headings = {found for line in text.splitlines() for found in _headings(line)}
     missing = [name for name in wanted if not _beginnings(_plain(name)) & headings]
     styles = Counter(
-        (style.pattern, *heading.groups())
+        (style, *heading.groups())
         for style in _HEADING_STYLES
-        for heading in style.finditer(_HTML.sub("**", text))
+        for heading in re.finditer(style, _HTML.sub("**", text), re.MULTILINE | re.IGNORECASE)
     )
     counts = styles.values() if missing else ()
     return [] if any(len(wanted) <= count <= 2 * len(wanted) for count in counts) else missing
@@ -585,4 +582,6 @@ def _shortened(
         return None
     head = counter.truncate(part.text, half)
     tail = counter.truncate(part.text, half, end=True)
-    return replace(part, text=f"{head}\n[… about {tokens - 2 * half} tokens left out …]\n{tail}")
+    return replace(
+        part, text=f"{head}\n[... about {tokens - 2 * half} tokens left out ...]\n{tail}"
+    )

@@ -42,6 +42,11 @@ from policyctx.policy.values import Template, parsed_template
 from policyctx.tokens.counter import TokenCounter
 
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
+_OF_FILE = frozenset(FILE_FIELDS)
+_NAMES_TOOL = re.escape(HOW_TO_READ.format(tool="TOOL")).replace("TOOL", "[^\n]+")
+_HASH_NAME = "sha256-[0-9a-f]{16}"
+_OF_ITEM = frozenset({"item_id", "tool_name", "tool_use_id", "session_id"})
+_HASHED_CHARS = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,12 +190,6 @@ def _source(item: Item, file: File, facts: Facts) -> FileLines:
     return facts.source(item) or FileLines(file.path, 1, line_count(item.text))
 
 
-_OF_FILE = frozenset(FILE_FIELDS)
-_NAMES_TOOL = re.escape(HOW_TO_READ.format(tool="TOOL")).replace("TOOL", "[^\n]+")
-_HASH_NAME = "sha256-[0-9a-f]{16}"
-_OF_ITEM = frozenset({"item_id", "tool_name", "tool_use_id", "session_id"})
-
-
 @dataclass(frozen=True, slots=True)
 class Wording:
     """A wording as a policy gives it, with its text parsed."""
@@ -321,9 +320,6 @@ def _without_newline(part: str, extent: Extent | None) -> str:
     if extent is None or extent.lines is None:
         return part
     return part.removesuffix("\n").removesuffix("\r")
-
-
-_HASHED_CHARS = 1 << 16
 
 
 def content_hash(text: str) -> str:

@@ -19,6 +19,16 @@ from policyctx.tokens.usage import HOUR, Correction, Usage
 
 # Before this call a session has hardly anything to learn from.
 SETTLED_FROM = 10
+Cause: TypeAlias = Literal["cached before", "kept longer", "missed", "more shared", "no times"]
+MEANINGS: dict[Cause, str] = {
+    "cached before": "unknown, because another session may have filled the cache",
+    "kept longer": "the provider kept a cache entry longer than its TTL",
+    "missed": "the provider did not find a cache entry that had not expired",
+    "more shared": "the provider read more from its cache than earlier calls explain",
+    "no times": "an entry was not found and may have expired: the recording has no time stamps",
+}
+# A call off by fewer tokens needs no reason.
+_UNTOLD = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,18 +80,6 @@ def accuracy(made: Sequence[Prediction]) -> Accuracy | None:
         return None
     within = errors[min(len(errors) - 1, int(len(errors) * 0.95))]
     return Accuracy(len(errors), median(errors), within, errors[-1])
-
-
-Cause: TypeAlias = Literal["cached before", "kept longer", "missed", "more shared", "no times"]
-MEANINGS: dict[Cause, str] = {
-    "cached before": "unknown, because another session may have filled the cache",
-    "kept longer": "the provider kept a cache entry longer than its TTL",
-    "missed": "the provider did not find a cache entry that had not expired",
-    "more shared": "the provider read more from its cache than earlier calls explain",
-    "no times": "an entry was not found and may have expired: the recording has no time stamps",
-}
-# A call off by fewer tokens needs no reason.
-_UNTOLD = 500
 
 
 @dataclass(frozen=True, slots=True)

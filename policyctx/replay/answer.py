@@ -22,6 +22,9 @@ About: TypeAlias = Literal[
 _ITEMS, _OF_TOKENS, _TOOLS = 2, 0.2, 2
 # Of the sessions, where the policy never acted.
 _MANY = 0.5
+_SESSIONS, _REGRETS = 5, 5
+# Of each string that shows a need.
+_FOUND = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,11 +175,6 @@ def _untouched(whole: Figures) -> Iterator[Advice]:
         f"The policy never acted in {sessions:,} of {counted(whole.sessions, 'session')}; the most"
         f" frequent reason ({number:,}): {why}.",
     )
-
-
-_SESSIONS, _REGRETS = 5, 5
-# Of each string that shows a need.
-_FOUND = 200
 
 
 @dataclass(frozen=True, slots=True)

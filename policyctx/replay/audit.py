@@ -6,8 +6,6 @@ point that an earlier compaction lost counts there alone. What only its provider
 counted as lost.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

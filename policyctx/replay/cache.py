@@ -11,6 +11,9 @@ from policyctx.messages.markers import BlockKind
 from policyctx.pricing.rows import CacheKind, CacheRules
 
 _RUNS = frozenset({"tool_use", "tool_result"})
+LayoutName: TypeAlias = Literal["recorded", "last", "auto", "ideal"]
+LAYOUTS: tuple[LayoutName, ...] = get_args(LayoutName)
+HOUR = 3600
 
 
 class Block(NamedTuple):
@@ -158,12 +161,6 @@ class CacheSplit(NamedTuple):
     """Neither read nor written."""
 
 
-LayoutName: TypeAlias = Literal["recorded", "last", "auto", "ideal"]
-
-
-LAYOUTS: tuple[LayoutName, ...] = get_args(LayoutName)
-
-
 class Life(NamedTuple):
     """Until when a cached prefix can be read."""
 
@@ -304,9 +301,6 @@ class BreakpointCache:
         blocks = range(len(request.keys) - 1, -1, -1)
         served = (block for block in blocks if self._entries.serving(request, block) is not None)
         return next(served, -1)
-
-
-HOUR = 3600
 
 
 class AnthropicCache:

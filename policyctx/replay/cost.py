@@ -24,6 +24,18 @@ from policyctx.replay.simulated import SimulatedCall, SimulatedSession
 from policyctx.tokens.usage import MOST_TOKENS, Correction, Usage
 
 _UNTAUGHT = Correction()
+LAYOUT_MEANINGS: dict[cache.LayoutName, str] = {
+    "recorded": "the breakpoints of the client, which move with its newest message",
+    "last": "one breakpoint at the end of the request, as automatic caching sets it",
+    "auto": "the breakpoints that a policy with `breakpoints: auto` sets",
+    "ideal": "a breakpoint at every block, which no provider allows",
+}
+_MINUTES = 300
+_SECONDS = {"5m": _MINUTES, "1h": cache.HOUR}
+# A model without a prompt cache: no prefix is long enough for it.
+_NO_CACHE = CacheRules("prefix", min_tokens=MOST_TOKENS, bills_writes=False)
+# A difference of fewer tokens, or of a smaller share of the bill, may be one of counting.
+_UNTOLD_TOKENS, _UNTOLD_SHARE = 500, 0.02
 
 
 def scales_of(calls: Sequence[SimulatedCall]) -> list[cache.Scale]:
@@ -122,15 +134,6 @@ def learnt(recording: Recording, calls: int, facts: Facts) -> Correction:
     return correction
 
 
-LAYOUT_MEANINGS: dict[cache.LayoutName, str] = {
-    "recorded": "the breakpoints of the client, which move with its newest message",
-    "last": "one breakpoint at the end of the request, as automatic caching sets it",
-    "auto": "the breakpoints that a policy with `breakpoints: auto` sets",
-    "ideal": "a breakpoint at every block, which no provider allows",
-}
-_MINUTES = 300
-
-
 class Ttls(NamedTuple):
     """How long a call keeps what it writes, in seconds."""
 
@@ -213,18 +216,11 @@ class AnchorLayout:
         return tuple(cache.CacheBreakpoint(block, blocks[block]) for block in sorted(blocks))
 
 
-_SECONDS = {"5m": _MINUTES, "1h": cache.HOUR}
-
-
 def _there(prefix: SentPrefix | None, prefixes: cache.Prefixes) -> int | None:
     """Return the last block of a prefix, None if the list does not begin with it."""
     if prefix is None or prefix.block >= len(prefixes.keys):
         return None
     return prefix.block if prefixes.keys[prefix.block] == prefix.key else None
-
-
-# A model without a prompt cache: no prefix is long enough for it.
-_NO_CACHE = CacheRules("prefix", min_tokens=MOST_TOKENS, bills_writes=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -460,10 +456,6 @@ def _costs(
         found.append(costs)
         called.add(model)
     return CallCosts(found, foreseen, heard)
-
-
-# A difference of fewer tokens, or of a smaller share of the bill, may be one of counting.
-_UNTOLD_TOKENS, _UNTOLD_SHARE = 500, 0.02
 
 
 def _told(

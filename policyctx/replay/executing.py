@@ -22,6 +22,11 @@ from policyctx.errors import ClusterError, present
 
 A = TypeVar("A")
 R = TypeVar("R")
+# So many pipes can be opened where the start of a process, the first one with the fork server,
+# does not end in the middle.
+_PIPES, _FIRST_PIPES = 4, 8
+# A job that has ended so many processes is lost.
+_TRIES = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,13 +135,6 @@ def unexpected(error: Exception) -> str:
     where = f" in {Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else ""
     text = f": {error}" if str(error) else ""
     return f"unexpected {type(error).__name__}{text}{where}"
-
-
-# So many pipes can be opened where the start of a process, the first one with the fork server,
-# does not end in the middle.
-_PIPES, _FIRST_PIPES = 4, 8
-# A job that has ended so many processes is lost.
-_TRIES = 2
 
 
 class Processes:

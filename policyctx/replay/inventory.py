@@ -1,7 +1,5 @@
 """The sessions of the agents on this machine: the files that have them, and what was billed."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,6 +22,10 @@ from policyctx.replay.running import FailedRecording, PartlyRead
 from policyctx.replay.terms import UNNAMED
 from policyctx.resources import open_file
 from policyctx.tokens.usage import Usage
+
+_WAY_ON = "PATHS after the command reads recordings that are elsewhere; `policyctx demo` needs none"
+Repeated: TypeAlias = dict[Place, Counter[str]]
+"""By file: the ids of calls that a newer one has, too; empty for those of the file itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +98,6 @@ def require_files(looked: Sequence[AgentFiles], *, named: bool) -> None:
         why = [f"{path}: {why}" for of in looked for path, why in of.unreadable.items()]
         lines = [*why, "`--agent NAME` shows the folders of an agent", _WAY_ON]
     raise InputError("\n  ".join((nothing, *lines)))
-
-
-_WAY_ON = "PATHS after the command reads recordings that are elsewhere; `policyctx demo` needs none"
 
 
 def older_in_words(ended: Sequence[float], what: str) -> str:
@@ -177,10 +176,6 @@ def _call(call: ModelCall) -> UsedCall:
         prices, _ = row.billed(usage.tier, at=call.at)
         cost = dollars(usage, prices).total
     return UsedCall(call.id, usage, cost, name, call.at, call.why_anew == "compaction")
-
-
-Repeated: TypeAlias = dict[Place, Counter[str]]
-"""By file: the ids of calls that a newer one has, too; empty for those of the file itself."""
 
 
 def counted_once(

@@ -20,6 +20,10 @@ from policyctx.replay.reading import ObjectUrl
 from policyctx.replay.recording import Recording, is_used_since
 
 Place: TypeAlias = Path | ObjectUrl
+PART_BYTES = 64 * 2**20
+"""A larger file with several recordings is worked on in parts of about this size."""
+# Each part reads the file up to its own end, so more of them would read for longer than they work.
+_MOST_PARTS = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,12 +127,6 @@ def _size(path: Path) -> int:
     except OSError:
         return 0
     return status.st_size if stat.S_ISREG(status.st_mode) else 0
-
-
-PART_BYTES = 64 * 2**20
-"""A larger file with several recordings is worked on in parts of about this size."""
-# Each part reads the file up to its own end, so more of them would read for longer than they work.
-_MOST_PARTS = 32
 
 
 @dataclass(frozen=True, slots=True)

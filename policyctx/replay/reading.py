@@ -35,6 +35,23 @@ _TIMEOUT_S = 60.0
 # A smaller object is fetched at once, and kept while it is read.
 _FETCHED_WHOLE = 16 * 2**20
 _PIECE = 4 * 2**20
+PAGE = "docs/recordings.md lists the formats, and shows how to add one"
+PIPE_REFUSED = "it is a pipe, which can be read only once; save it as a file"
+MOST_UNREAD = 0.1
+"""The share of a file's records, and of its bytes, that may be without meaning to its reader."""
+# So many records are looked at before a file is taken for a list of messages.
+_FIRST = 50
+# So many records show whether a reader understands a file; until then no recording is handed out.
+_ENOUGH = 2_000
+_HEAD_BYTES = 2**20
+_RECORDS = 50
+# How many names of tables, keys and types are shown.
+_SHOWN = 8
+_PACKED = {
+    b"\x1f\x8b": "a gzip file, which has to be unpacked first",
+    b"\x28\xb5\x2f\xfd": "a Zstandard file, which has to be unpacked first",
+    b"PAR1": "a Parquet file, whose rows have to be written as JSON lines first",
+}
 
 
 class ObjectUrl(NamedTuple):
@@ -173,18 +190,6 @@ def unread_in_words(counts: Mapping[str, int]) -> str:
     """Return the counts of what is not understood, the most frequent first."""
     most = Counter(counts).most_common()
     return ", ".join(f"{number:,} × {what}" for what, number in most)
-
-
-PAGE = "docs/recordings.md lists the formats, and shows how to add one"
-PIPE_REFUSED = "it is a pipe, which can be read only once; save it as a file"
-
-
-MOST_UNREAD = 0.1
-"""The share of a file's records, and of its bytes, that may be without meaning to its reader."""
-# So many records are looked at before a file is taken for a list of messages.
-_FIRST = 50
-# So many records show whether a reader understands a file; until then no recording is handed out.
-_ENOUGH = 2_000
 
 
 def recordings_in(
@@ -332,17 +337,6 @@ def _unknown(source: Source, looks: str) -> str:
         return f"{looks}; none of the known formats: {formats}; {PAGE}"
     found_any = source.not_understood
     return f"{looks}; neither JSON nor JSON lines; {PAGE}" if found_any else "it is empty"
-
-
-_HEAD_BYTES = 2**20
-_RECORDS = 50
-# How many names of tables, keys and types are shown.
-_SHOWN = 8
-_PACKED = {
-    b"\x1f\x8b": "a gzip file, which has to be unpacked first",
-    b"\x28\xb5\x2f\xfd": "a Zstandard file, which has to be unpacked first",
-    b"PAR1": "a Parquet file, whose rows have to be written as JSON lines first",
-}
 
 
 class Appearance(NamedTuple):

@@ -32,6 +32,12 @@ FEW = 3
 _STEP = Step.model_validate(
     {"name": SUMMARISE_ONLY, "do": "compact", "when": {"tokens": {"at_least": "80%"}}}
 )
+T = TypeVar("T")
+# Done in another process as well, so it and what it returns are pickled.
+Work: TypeAlias = "Callable[[Recording, str], T]"
+OfPart: TypeAlias = "T | FailedRecording | PassedOver | PartlyRead"
+Outcome: TypeAlias = "OfPart[T] | Done"
+ShownOutcome: TypeAlias = "ShownSessions | FailedRecording | PassedOver | PartlyRead"
 
 
 @lru_cache(maxsize=8)  # a process replays many recordings under few policies
@@ -101,11 +107,6 @@ def compiled(policy: str | LoadedPolicy) -> OffloadPolicy:
     return OffloadPolicy.load(policy) if isinstance(policy, str) else policy.policy
 
 
-T = TypeVar("T")
-# Done in another process as well, so it and what it returns are pickled.
-Work: TypeAlias = "Callable[[Recording, str], T]"
-
-
 @dataclass(frozen=True, slots=True)
 class FailedRecording:
     """A file, or one recording of it, of which nothing came."""
@@ -141,10 +142,6 @@ class Done:
     """A part that was worked on to its end."""
 
     part: WorkPart
-
-
-OfPart: TypeAlias = "T | FailedRecording | PassedOver | PartlyRead"
-Outcome: TypeAlias = "OfPart[T] | Done"
 
 
 def worked(
@@ -249,9 +246,6 @@ def shown(
 ) -> ShownSessions:
     """Replay one recording as `replayed` does; return what is shown of it."""
     return ShownSessions.of(replayed(policy, recording, path, prices=prices))
-
-
-ShownOutcome: TypeAlias = "ShownSessions | FailedRecording | PassedOver | PartlyRead"
 
 
 def in_one_line(outcomes: list[ShownOutcome]) -> list[ShownOutcome]:

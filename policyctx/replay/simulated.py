@@ -3,8 +3,6 @@
 Among them are captions for tables: how the session begins, and why a policy left it whole.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections import Counter
@@ -29,6 +27,8 @@ from policyctx.replay.terms import CallTerms, Contradiction
 from policyctx.tokens.usage import Usage
 
 Kind: TypeAlias = Literal["asked again", "used"]
+_RESULT = "tool_result"
+_RECENT = frozenset({"recent", "batch_recent"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -388,10 +388,6 @@ def _shortened(line: str) -> str:
     while end and (unicodedata.combining(line[end]) or line[end] in _JOINERS):
         end -= 1
     return f"{line[:end].rstrip(_JOINERS + ' ')}…"
-
-
-_RESULT = "tool_result"
-_RECENT = frozenset({"recent", "batch_recent"})
 
 
 def why_untouched(plans: Sequence[Plan]) -> str:

@@ -59,6 +59,14 @@ from policyctx.turns.request import Request
 from policyctx.turns.result import Result
 from policyctx.turns.sources import position_of
 
+# Makes a summary from the text alone.
+OFFLINE = "extractive"
+# A session of a replay needs no id that nobody else has; one as long as a real one is.
+SESSION_ID = "session_00000000_000000_replay"
+# Paths in placeholders count, so a replay has folders that are the same on every machine.
+_HOME = Path("/home/user")
+_WORKING_DIRECTORY = _HOME / "project"
+
 
 class EditsToCome:
     """Follows a session; a call costs what is new in it."""
@@ -80,10 +88,6 @@ class EditsToCome:
         if place is None:
             return None
         return MarkedPlace(place, MarkedBlock(block_at(result.messages[place], item.path)))
-
-
-# Makes a summary from the text alone.
-OFFLINE = "extractive"
 
 
 def summary_call(
@@ -183,13 +187,6 @@ def _alone(compaction: Compaction, *, named: bool) -> Compaction:
         none: dict[str, object] = {"max_files": 0, "always": ()}
         changed["restore"] = compaction.restore.model_copy(update=none)
     return compaction.model_copy(update=changed)
-
-
-# A session of a replay needs no id that nobody else has; one as long as a real one is.
-SESSION_ID = "session_00000000_000000_replay"
-# Paths in placeholders count, so a replay has folders that are the same on every machine.
-_HOME = Path("/home/user")
-_WORKING_DIRECTORY = _HOME / "project"
 
 
 def replay_root(policy: OffloadPolicy) -> Root:

@@ -25,6 +25,9 @@ from policyctx.replay.simulated import Regret, SimulatedSession, StepUse, Summar
 from policyctx.replay.terms import Contradiction
 from policyctx.tokens.usage import HOUR, Usage
 
+T = TypeVar("T")
+K = TypeVar("K")
+
 
 def margin(without: float) -> float:
     """Return the $ within which two costs count as the same, by the $ without a policy."""
@@ -182,10 +185,6 @@ class ReReads:
         elif not terms.cache.bills_writes:
             usage = Usage(written, cache_read=read, output=output)
         return dollars(usage, CallPrices(rates))
-
-
-T = TypeVar("T")
-K = TypeVar("K")
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,10 +83,15 @@ def unpacking(file: IO[bytes]) -> IO[bytes]:
     return io.BufferedReader(_Unpacking(file))
 
 
+# Bytes of a frame that are written at a time; by default it would be 128 KB.
+_WRITTEN = 16_384
+
+
 @contextmanager
 def packing(file: IO[bytes]) -> Iterator[IO[bytes]]:
     """Provide a writer that compresses into `file`; without an error, the frame is complete."""
-    with _zstandard().ZstdCompressor().stream_writer(file, closefd=False) as writer:
+    packed = _zstandard().ZstdCompressor()
+    with packed.stream_writer(file, write_size=_WRITTEN, closefd=False) as writer:
         yield writer
 
 

@@ -192,6 +192,7 @@ class Calls:
             known = self._knowledge.list_of(messages, memory, changed=changed)
         is_settled = not known.forgets and memory.settle(len(messages))
         warnings = yield from self._notices.of_root(known, memory)
+        warnings = (*warnings, *self._notices.other_list(known, memory))
         facts = self._knowledge.facts(memory, request)
         planned = known.planner.plan(facts, moments=moments, comes_back=known.comes_back)
         placing = memory.placing_of(known, request)

@@ -1,7 +1,5 @@
 """`LateResults`: the results in a list whose calls a summary or a drop has taken."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace

@@ -9,7 +9,7 @@ continue a reply: that call comes back, or the result becomes a text of the user
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, pairwise
 
@@ -223,6 +223,19 @@ class Replacements:
 
         known = traces(reading, identities)
 
+        def dropped_in(left: Collection[int | None]) -> frozenset[ItemKey]:
+            """Return the dropped items in all messages but these.
+
+            What was dropped after a compaction was equal to what that one replaced.
+            """
+            away = ((taken.get(i), trace) for i, trace in enumerate(known) if i not in left)
+            return frozenset(
+                key
+                for drops, trace in away
+                for key, drop in trace
+                if drop is not None and (drops is None or drop < drops)
+            )
+
         def traces_of(one: Replaced) -> list[Trace]:
             places = indices(one.sources)
             pairs = [*zip(places, one.messages, strict=True)]
@@ -232,8 +245,7 @@ class Replacements:
             if any(map(ledger.may_have_left, read.items)):
                 # The list may have equal items, or a compaction replaced them.
                 there = {key for i in places if i is not None for key, _ in known[i]}
-                away = {key for trace in known for key, drop in trace if drop is not None}
-                away = away.union(*(self.made[i].gone for i in self._used))
+                away = dropped_in({*places}).union(*(self.made[i].gone for i in self._used))
                 found = identified(one.messages, ledger, policy, gone | away - there, self.shapes)
                 return traces(*found)
             new_traces = iter(traces(read, keys))
@@ -242,7 +254,7 @@ class Replacements:
                 for source, m in pairs
             ]
 
-        taken = set[int | None]()
+        taken = dict[int | None, int | None]()
         paired: Replaced | None = None
         for i, one in enumerate(self.made):
             self._shorter[i] = len(replaced.messages) - len(messages)
@@ -252,16 +264,16 @@ class Replacements:
                 is_same = paired is replaced
                 found = None if is_same else one.applied(paired, traces_of(paired), self.shapes)
             if found is not None:
-                taken |= {*indices((paired or replaced).sources)} - {*indices(found.sources)}
+                now = {*indices((paired or replaced).sources)} - {*indices(found.sources)}
+                taken |= dict.fromkeys(now, one.drops)
                 replaced, paired = found, None
                 self._used.add(i)
                 last = self.shapes.text(found.messages[-1])
                 self._is_open |= not one.ends_list and last == one.unanswered[-1].text
         replaced = paired or self._paired(replaced, messages, ledger)
         left = set(indices(replaced.sources))
-        away = chain(*(trace for i, trace in enumerate(known) if i not in left))
-        self._away = frozenset(key for key, drop in away if drop is not None)
-        back = (reading.items_of(i) for i in taken & left if i is not None)
+        self._away = dropped_in(left)
+        back = (reading.items_of(i) for i in taken.keys() & left if i is not None)
         self.back = frozenset(map(identities.key, chain(*back)))
         return replaced
 

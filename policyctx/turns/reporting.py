@@ -207,6 +207,8 @@ class Notices:
     def __init__(self, store: SessionStore) -> None:
         self.writes = Writes()
         self._store = store
+        self._is_first = True
+        """Whether no list was given yet."""
         self._given = 0
         """Number of the store's own notices that are in earlier results."""
         self._files: set[str] = set()
@@ -227,6 +229,23 @@ class Notices:
         """The keys of answers without a call of which a warning was given."""
         self._answers: tuple[object, int] = None, 0
         """The list whose answers were looked through last, and the number of its items."""
+
+    def other_list(self, known: KnownList, memory: Memory) -> Iterator[str]:
+        """Yield a warning if the first list has nothing of what left in a session that goes on.
+
+        It is then likely another conversation. Dropped items are in no list that is returned, and
+        a compaction may have replaced the others.
+        """
+        is_first, self._is_first = self._is_first, False
+        if not (is_first and memory.has_begun) or memory.replacements.made or known.forgets:
+            return
+        left = sum(one.placeholder is not None for one in memory.ledger.entries.values())
+        if left and not known.conversation.fates:
+            items = "item" if left == 1 else f"{left:,} items"
+            yield (
+                f"this list has nothing of the {items} that left in this session before; if it is"
+                " another conversation, give it a session_id of its own"
+            )
 
     def fullness(self, known: KnownList, planned: Plan) -> Iterator[str]:
         """Yield a warning if the request of a turn is larger than the window, once until it fits.

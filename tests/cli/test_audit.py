@@ -86,9 +86,9 @@ def test_the_table_the_quotations_and_the_totals(tmp_path: Path) -> None:
     assert printed.stdout.splitlines() == [
         "1 of 1 compaction lost something: 1 order; 1 of them came up again later",
         "",
-        "Missing / all before each compaction:",
-        "session  before call  replaced  orders  values  tasks  files  again later",
-        "a.jsonl            3         4     1/1     0/1    0/0    0/0            1",
+        "Missing / all at the compaction before each call:",
+        "session  call  replaced  orders  values  tasks  files  later",
+        "a.jsonl     3         4     1/1     0/1    0/0    0/0      1",
         "",
         "a.jsonl in /srv/app, compaction before call 3, 2026-11-01 14:06:",
         "  order, call 1, 2026-11-01 14:01: Never push to main.",
@@ -114,6 +114,21 @@ def test_many_values_are_counted_and_none_is_cut(tmp_path: Path) -> None:
     names = [f"src/part_{number}/module_{number}.c" for number in range(1, 7)]
     file = claude(tmp_path / "a.jsonl", f"Read {' '.join(names)} please.", summary="Went on.")
     assert f"; missing: {', '.join(names[:3])} and 3 more\n" in policyctx("audit", file).stdout
+
+
+def test_in_80_columns_names_lose_their_middle_and_sentences_are_wrapped_between_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    deep = f"/srv/{'deep/' * 20}limits.py"
+    name = "spotter__4d5611e5-241a-462a-8d15-5122611a9569.jsonl"
+    run = policyctx("audit", claude(tmp_path / name, f"Edit {deep} now.", summary="Nothing."))
+    lines = run.stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert any(line.startswith("spotter__4d") and "…" in line for line in lines)
+    [cut, *_] = [line for line in lines if "/limits.py" in line]
+    assert cut.strip().startswith("/srv/deep/deep/")
+    assert "…" in cut
 
 
 def test_a_summary_that_has_everything_ends_with_0(tmp_path: Path) -> None:

@@ -90,6 +90,18 @@ def test_each_step_reports_its_verdict_on_an_item_and_the_policy_line(
 
 
 @pytest.mark.slow
+def test_items_that_no_step_looks_at_are_counted_beside_the_count_of_plan(
+    policy: Path, messages: Path
+) -> None:
+    planned = policyctx("plan", policy, messages).stdout.splitlines()[0]
+    explained = policyctx("explain", policy, messages).stdout.splitlines()
+    assert "1 of 3 items would be offloaded" in planned
+    assert "1 of 3 items would be offloaded" in explained[0]
+    [others] = [line for line in explained if line.startswith("no step")]
+    assert others == "no step looks at 4 of all 7 items"
+
+
+@pytest.mark.slow
 def test_why_not_lists_kept_items_with_reasons(policy: Path, messages: Path) -> None:
     found = report(policy, messages, "--why-not", "--largest", "0")
     assert {item["decision"] for item in found["items"]} == {"keep"}

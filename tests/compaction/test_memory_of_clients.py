@@ -305,6 +305,17 @@ def test_many_messages_take_at_most_twice_their_memory(
     assert times_of(by, messages, url, tmp_path) < 2
 
 
+@pytest.mark.parametrize(("by", "model"), [("anthropic", "claude-haiku-4-5"), ("openai", "gpt-4o")])
+@pytest.mark.usefixtures("_traced")
+def test_a_text_cut_for_the_window_of_the_model_takes_less_than_its_memory(
+    by: str, model: str, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The mark of a cut is in ASCII: any other character in it would double the whole text."""
+    monkeypatch.setitem(MODELS, by, model)
+    prose = "the quick brown fox jumps over the lazy dog and "
+    assert times_of(by, session_of(prose * 17_000), url, tmp_path) < 1
+
+
 def _in_short_lines(what: str, letters: str) -> list[Message]:
     # Of a text of user or agent 400,000 characters are read.
     drawn = text_of(letters, 1_200_000 if what in {"user", "assistant"} else 400_000)

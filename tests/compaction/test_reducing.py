@@ -44,7 +44,7 @@ def test_a_shortened_part_keeps_both_ends_and_reports_the_omitted_size() -> None
     (found,) = reduced([PromptPart("result", "Result", text)], 1000, COUNTER)
     assert found.text.startswith("begin")
     assert found.text.endswith("end!")
-    assert "tokens left out …]" in found.text
+    assert "tokens left out ...]" in found.text
 
 
 def test_results_are_shortened_before_assistant_text() -> None:

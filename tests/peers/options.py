@@ -54,7 +54,7 @@ def on_the_page(policy: str) -> dict[tuple[str, str], int]:
     """Return the equal calls that the page gives, by option and setting."""
     text = PAGE.read_text(encoding="utf-8")
     rows = text[text.index(f"/{policy}.yaml)") :].partition("\n\n")[0].partition("\n| [")[0]
-    found = {}
+    found: dict[tuple[str, str], int] = {}
     for option, values, calls in _ROW.findall(rows):
         settings_of = values.split(", ")
         equal = [_ALL] * len(settings_of) if calls == "all" else map(int, calls.split(", "))

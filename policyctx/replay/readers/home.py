@@ -9,6 +9,13 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+_EDITORS = ("Code", "Code - Insiders", "VSCodium", "Cursor", "Windsurf")
+# By platform: the folder of settings, and the variable that moves it.
+_SETTINGS = {
+    "darwin": ("~/Library/Application Support", ""),
+    "win32": ("~/AppData/Roaming", "APPDATA"),
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Home:
@@ -33,14 +40,6 @@ class Home:
         if self.variable and (value := environment.get(self.variable)):
             folder = value + folder.removeprefix(self.moved)
         return Path(os.path.expanduser(folder))  # noqa: PTH111 - raises nothing without a home
-
-
-_EDITORS = ("Code", "Code - Insiders", "VSCodium", "Cursor", "Windsurf")
-# By platform: the folder of settings, and the variable that moves it.
-_SETTINGS = {
-    "darwin": ("~/Library/Application Support", ""),
-    "win32": ("~/AppData/Roaming", "APPDATA"),
-}
 
 
 def editor_homes(folder: str, files: str, *, agent: str = "") -> tuple[Home, ...]:

@@ -32,6 +32,8 @@ _ASKED = "What did we do so far?"
 _NOT_PROMPT = frozenset({
     "agent", "compaction", "patch", "retry", "snapshot", "step-finish", "step-start", "subtask",
 })  # fmt: skip
+# A part with what was billed is short.
+_SHORT = """CASE WHEN length(data) < 2000 THEN data ELSE '{"type": "text"}' END AS data"""
 
 
 def recognises(record: object) -> bool:
@@ -52,10 +54,6 @@ def recordings(source: Source) -> Iterator[Recording]:
 def glances(source: Source) -> Iterator[Recording]:
     """Yield the sessions; of those in the database, without the large parts."""
     yield from _sessions(source, _SHORT)
-
-
-# A part with what was billed is short.
-_SHORT = """CASE WHEN length(data) < 2000 THEN data ELSE '{"type": "text"}' END AS data"""
 
 
 def _sessions(source: Source, part: str) -> Iterator[Recording]:

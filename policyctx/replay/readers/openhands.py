@@ -25,9 +25,26 @@ NOT_PROMPT = frozenset({
     "agent_state_changed", "change_agent_state", "condensation_request", "loop_detection", "null",
     "recall", "server_ready", "user_rejected",
 })  # fmt: skip
-
-
 _CUT = "\n[...]\n"
+# What tells of the conversation's state, and what asks for or repeats a condensation.
+_NOT_PROMPT_SDK = frozenset({
+    "CondensationRequest", "CondensationSummaryEvent", "ConversationErrorEvent",
+    "ConversationStateUpdateEvent", "LLMCompletionLogEvent", "PauseEvent", "TokenEvent",
+})  # fmt: skip
+_RESULTS = ("ObservationEvent", "UserRejectObservation", "AgentErrorEvent")
+_PROMPT = ("SystemPromptEvent", "MessageEvent", "ActionEvent", "Condensation")
+_KINDS = _NOT_PROMPT_SDK.union(_RESULTS, _PROMPT)
+# How the program carries an action out, which the model did not write.
+_SETTINGS = frozenset({
+    "action", "blocking", "confirmation_state", "content", "hidden", "image_urls", "is_confirmed",
+    "is_input", "is_static", "keep_prompt", "message", "runnable", "security_risk", "thought",
+    "timeout", "wait_for_response",
+})  # fmt: skip
+# What the agent says to its user in place of asking for a tool.
+_SPOKEN = frozenset({"finish", "message", "reject", "summarize"})
+_SAID = ("final_thought", "content", "thought", "summary")
+_WRITES = frozenset({"edit", "write"})
+FORMAT = "openhands"
 
 
 class Events:
@@ -172,16 +189,6 @@ def observed(event: Record) -> str:
     return f"{word(around.get('prefix'))}{word(event.get('content'))}{word(around.get('suffix'))}"
 
 
-# What tells of the conversation's state, and what asks for or repeats a condensation.
-_NOT_PROMPT_SDK = frozenset({
-    "CondensationRequest", "CondensationSummaryEvent", "ConversationErrorEvent",
-    "ConversationStateUpdateEvent", "LLMCompletionLogEvent", "PauseEvent", "TokenEvent",
-})  # fmt: skip
-_RESULTS = ("ObservationEvent", "UserRejectObservation", "AgentErrorEvent")
-_PROMPT = ("SystemPromptEvent", "MessageEvent", "ActionEvent", "Condensation")
-_KINDS = _NOT_PROMPT_SDK.union(_RESULTS, _PROMPT)
-
-
 def is_sdk_event(record: object) -> bool:
     """Whether a record is an event of the SDK."""
     fields = mapping(record)
@@ -286,18 +293,6 @@ def _result(event: Record, kind: str) -> Message:
     call_id, name = event.get("tool_call_id"), word(event.get("tool_name"))
     failed = kind == "AgentErrorEvent" or observation.get("is_error") is True
     return tool_message(call_id, content, name=name, is_error=failed)
-
-
-# How the program carries an action out, which the model did not write.
-_SETTINGS = frozenset({
-    "action", "blocking", "confirmation_state", "content", "hidden", "image_urls", "is_confirmed",
-    "is_input", "is_static", "keep_prompt", "message", "runnable", "security_risk", "thought",
-    "timeout", "wait_for_response",
-})  # fmt: skip
-# What the agent says to its user in place of asking for a tool.
-_SPOKEN = frozenset({"finish", "message", "reject", "summarize"})
-_SAID = ("final_thought", "content", "thought", "summary")
-_WRITES = frozenset({"edit", "write"})
 
 
 def read_resolved(output: Record, builder: RecordingBuilder) -> None:
@@ -407,9 +402,6 @@ class _BareEvents:
 def _args(event: Record) -> Record:
     """Return what an action was called with, wherever that stands."""
     return mapping(event.get("args")) or event
-
-
-FORMAT = "openhands"
 
 
 def recognises(record: object) -> bool:

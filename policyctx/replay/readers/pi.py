@@ -23,6 +23,13 @@ from policyctx.replay.recording import Anew, Recording
 from policyctx.tokens.usage import Usage
 
 ROLES = ("user", "assistant", "toolResult", "bashExecution", "custom")
+FORMAT = "pi"
+HOMES = (Home("~/.pi/agent/sessions", "**/*.jsonl", "PI_CODING_AGENT_DIR", "~/.pi/agent"),)
+
+# Settings of the session, notes of its user, and what extensions keep for themselves.
+_NOT_PROMPT = frozenset({
+    "custom", "label", "model_change", "session", "session_info", "thinking_level_change",
+})  # fmt: skip
 
 
 def message_of(record: Record) -> Message | None:
@@ -93,15 +100,6 @@ def _ran(message: Record) -> str:
     if code := message.get("exitCode"):
         lines.append(f"Its exit code was {code}.")
     return "\n".join(lines)
-
-
-FORMAT = "pi"
-HOMES = (Home("~/.pi/agent/sessions", "**/*.jsonl", "PI_CODING_AGENT_DIR", "~/.pi/agent"),)
-
-# Settings of the session, notes of its user, and what extensions keep for themselves.
-_NOT_PROMPT = frozenset({
-    "custom", "label", "model_change", "session", "session_info", "thinking_level_change",
-})  # fmt: skip
 
 
 def recognises(record: object) -> bool:

@@ -35,6 +35,7 @@ _BESIDE_INPUT = frozenset({
     "previous_response_id", "prompt_cache_key", "reasoning", "store", "tools",
 })  # fmt: skip
 _CONVERSATIONS = ("conversation_id", "session_id", "thread_id", "trace_id")
+FORMAT = "request-log"
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,9 +262,6 @@ class Thread:
             self.builder.add(message)
         if not self._has_marks:
             self.builder.forget_marks()
-
-
-FORMAT = "request-log"
 
 
 def recognises(record: object) -> bool:

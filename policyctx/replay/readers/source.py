@@ -35,10 +35,16 @@ from policyctx.resources import open_file
 
 # Opens the file once more, to be read from its beginning.
 Opened: TypeAlias = "Callable[[], BinaryIO]"
-
-
 # How a line ends that is not cut off.
 _ENDS = (b"}\n", b"}", b"}\r\n")
+BOM = b"\xef\xbb\xbf"
+_DEPTH = 200
+_CUT = "document that ends in the middle, or goes on after its end"
+_DEPTHS = {"start_map": 1, "start_array": 1, "end_map": -1, "end_array": -1}
+_Events: TypeAlias = "Iterator[tuple[str, str, Any]]"
+SQLITE = b"SQLite format 3\0"
+# Bytes of a document that is read as a whole; a larger one is streamed, which is slower.
+READ_WHOLE = 16 * 2**20
 
 
 class Source(ABC):
@@ -129,10 +135,6 @@ def at(document: object, keys: tuple[str, ...]) -> PlainValue:
     for key in keys:
         document = document.get(key) if isinstance(document, dict) else None
     return document
-
-
-BOM = b"\xef\xbb\xbf"
-_DEPTH = 200
 
 
 def value_of(text: bytes | str) -> PlainValue:
@@ -234,11 +236,6 @@ class Document(Source):
     def field(self, *keys: str) -> PlainValue:
         """Return what is at `keys`."""
         return at(self._value, keys)
-
-
-_CUT = "document that ends in the middle, or goes on after its end"
-_DEPTHS = {"start_map": 1, "start_array": 1, "end_map": -1, "end_array": -1}
-_Events: TypeAlias = "Iterator[tuple[str, str, Any]]"
 
 
 class StreamedDocument(Source):
@@ -421,9 +418,6 @@ def _too_large(sentence: str, most: int) -> OSError:
     return OSError(errno.EFBIG, f"{sentence}; the limit is {most // 2**20:,} MiB")
 
 
-SQLITE = b"SQLite format 3\0"
-
-
 class Database(Source):
     """The tables of a SQLite database; raises `sqlite3.Error`.
 
@@ -458,10 +452,6 @@ class Database(Source):
             yield from map(dict, self._database.execute(query, values))
         except sqlite3.Error as error:
             raise OSError(errno.EIO, f"SQLite: {error}") from error
-
-
-# Bytes of a document that is read as a whole; a larger one is streamed, which is slower.
-READ_WHOLE = 16 * 2**20
 
 
 def source_of(name: str, opened: Opened, *, read_whole: int = READ_WHOLE) -> Source:

@@ -18,6 +18,16 @@ from policyctx.replay.regret.strings import (
 )
 from policyctx.replay.timeline import Replies, SessionPart
 
+# Smaller numbers are guessed, and stand everywhere but where a line is meant.
+SMALL = 100
+_AS_LINE = (
+    r"(?:^|\n|\\n|\")[ \t]*(?:{0})(?:[\t\u2192:|-]|\\t)"
+    r"|(?:[:#]|\bL|\blines?\W(?:\d+\W+)?)(?:{0})(?!\w)"
+)
+_WHOLE = re.compile(r"\b\d{1,6}\b")
+# A call that says which lines it wants is not longer than this, in characters.
+_GIVEN = 400
+
 
 class TextPlace(NamedTuple):
     """Where a text stands: in an item, or in its place in an absence of it."""
@@ -142,17 +152,6 @@ class SentStrings:
         if position in self._part.absences and self._part.items[position].kind != "tool_call":
             for key in self._at(TextPlace(position)):
                 (self._gone[key].discard if number is None else self._gone[key].add)(position)
-
-
-# Smaller numbers are guessed, and stand everywhere but where a line is meant.
-SMALL = 100
-_AS_LINE = (
-    r"(?:^|\n|\\n|\")[ \t]*(?:{0})(?:[\t\u2192:|-]|\\t)"
-    r"|(?:[:#]|\bL|\blines?\W(?:\d+\W+)?)(?:{0})(?!\w)"
-)
-_WHOLE = re.compile(r"\b\d{1,6}\b")
-# A call that says which lines it wants is not longer than this, in characters.
-_GIVEN = 400
 
 
 class SentText:

@@ -34,6 +34,13 @@ _BEFORE_LINE = re.compile(r"\s*(?:[\w./-]+[:-])?\d+[\t\u2192:|-]")
 # A test is named after what it tests.
 _ENDING = re.compile(r"(?:_test|\.spec|\.test|Test)?(?:\.\w{1,5})?$")
 _SEPARATORS = bytes(sign for sign in range(128) if not chr(sign).isalnum())
+P = ParamSpec("P")
+T = TypeVar("T")
+# A line that is longer than this is data: only what is around a string is read of it.
+_LONG_LINE = 400
+_AROUND = 120
+# Strings that are at most so many lines apart are read at once.
+NEAR = 20
 
 
 def rare_strings(text: str, *, keys: bool = True) -> dict[bytes, str]:
@@ -142,10 +149,6 @@ def _is_wordy(sign: str) -> bool:
     return sign == "_" or (sign < _FIRST_CJK and sign.isalnum())
 
 
-P = ParamSpec("P")
-T = TypeVar("T")
-
-
 class Memo:
     """Functions that find the same for the same arguments, each computed once.
 
@@ -160,13 +163,6 @@ class Memo:
         if function not in self._known:
             self._known[function] = cache(function)
         return cast("Callable[P, T]", self._known[function])
-
-
-# A line that is longer than this is data: only what is around a string is read of it.
-_LONG_LINE = 400
-_AROUND = 120
-# Strings that are at most so many lines apart are read at once.
-NEAR = 20
 
 
 class Range(NamedTuple):

@@ -33,6 +33,11 @@ from policyctx.replay.simulated import KeptItem, Need, Removal, SeenItem, Simula
 from policyctx.replay.summing import Figures, contradicting, figures_of, total
 
 Values = dict[str, Any]
+_OF_ITEM = [one.name for one in fields(SeenItem) if one.name not in {"absences", "kept"}]
+# JSON escapes for what a parser of HTML might end a script at, and for what old parsers of
+# JavaScript take for the end of a line.
+_ESCAPES = str.maketrans({character: f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"})
+_ENDING = re.compile(r"</script|<!--|<script", re.IGNORECASE)
 
 
 def overview(policy: str, sessions: Sequence[SimulatedSession], missing: Sequence[str]) -> Values:
@@ -144,9 +149,6 @@ def _decided(item: Removal | SeenItem, why: Removal | KeptItem) -> Values:
     }
 
 
-_OF_ITEM = [one.name for one in fields(SeenItem) if one.name not in {"absences", "kept"}]
-
-
 def _item(item: SeenItem) -> Values:
     values = {name: getattr(item, name) for name in _OF_ITEM}
     absences = [
@@ -154,12 +156,6 @@ def _item(item: SeenItem) -> Values:
         for one in item.absences
     ]
     return {**values, "absences": absences}
-
-
-# JSON escapes for what a parser of HTML might end a script at, and for what old parsers of
-# JavaScript take for the end of a line.
-_ESCAPES = str.maketrans({character: f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"})
-_ENDING = re.compile(r"</script|<!--|<script", re.IGNORECASE)
 
 
 def json_script(element_id: str, value: object) -> str:

@@ -301,6 +301,20 @@ def test_every_control_and_chart_has_an_accessible_name(page: WebDriver) -> None
     assert [role for role, name in nodes if not name.strip()] == []
 
 
+@pytest.mark.parametrize("width", [390, 768, 1280])
+def test_no_figure_stands_alone_in_a_row_that_it_does_not_fill(page: WebDriver, width: int) -> None:
+    emulated(page, width=width)
+    try:
+        for name in (LONG, "All"):
+            pick(page, name)
+            tiles = page.find_elements(By.CSS_SELECTOR, "main .figures > div")
+            last = [tile.rect for tile in tiles if tile.rect["y"] == tiles[-1].rect["y"]]
+            area = page.find_element(By.CSS_SELECTOR, "main .figures").size["width"]
+            assert len(last) > 1 or last[0]["width"] > 0.9 * area
+    finally:
+        emulated(page)
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize(("width", "height"), [(390, 844), (1280, 900)])
 def test_it_is_legible_on_small_and_large_screens_in_light_and_dark_mode(
