@@ -94,7 +94,8 @@ def gathered(history: History, cues: Cues, *, is_stepped: bool = True) -> Conten
     made = [call.message for call in calls if call.tool]
 
     def dated(one: Quote) -> Quote:
-        return one._replace(ago=one.ago + len(made) - bisect_right(made, one.message))
+        ago = one.ago + len(made) - bisect_right(made, one.message)
+        return one if ago == one.ago else one._replace(ago=ago)  # so that few are held twice
 
     said, last = [*map(dated, said)], [*map(dated, last)]
     seen = {one.text for one in last}
