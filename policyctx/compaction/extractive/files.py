@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
 from posixpath import normpath
 from typing import NamedTuple
 
@@ -213,13 +212,12 @@ _PROGRAMS: Mapping[str, str] = {
     "git checkout": "restored", "git restore": "restored", "git reset": "restored",
 }  # fmt: skip
 _COMMITS = re.compile(r"\bgit commit\b")
-_MISSING = "No such file"
 _REFUSED = re.compile(r"no changes added|nothing added|hook id: ")
 # The last field of a text that is cut off has no end.
 _FIELD, _MOST_OF_CHANGE = re.compile(r'"(\w+)": ?"([^"]*)(?:"|\Z)'), 50_000
-# A line that is more than a comment, a title or a bracket.
-_WORD, _LONGEST_LINE = re.compile(r"\s*[^\W\d]"), 100
-_IMPORTS = re.compile(r"\s*(?:import|from|use|using|package|#include|require)\b")
+# A line that is more than a comment, a title, a bracket or an import.
+_WORD = re.compile(r"\s*(?!(?:import|from|use|using|package|require)\b)[^\W\d]")
+_LONGEST_LINE = 100
 _SUFFIX = re.compile(r"\w\.\w+$")
 _MOVES = re.compile(r"\(?(?:cd|pushd)\s+(?:([\w~./@+-]*[\w~./])/?\s*$)?")
 _IS_PATH = re.compile(r"(?=.*\w)[\w~.@+-]*[/.][\w~./@+-]*")
@@ -230,8 +228,7 @@ class FileState(NamedTuple):
 
     path: str
     state: str
-    """`edited`, `written`, `deleted`, `read` or `named`; the last that changed it, where anything
-    did."""
+    """`edited`, `written`, `deleted` or `read`; the last that changed it, where anything did."""
     message: int = -1
     """0-based position of the message that changed it, or read it, last; -1 if it is of an earlier
     summary."""
@@ -245,7 +242,7 @@ class FileState(NamedTuple):
     @property
     def is_changed(self) -> bool:
         """Whether it is changed or gone, and not a file of a folder for scratch."""
-        return self.state not in {"read", "named"} and not SCRATCH.search(self.path)
+        return self.state != "read" and not SCRATCH.search(self.path)
 
     @property
     def is_new(self) -> bool:
@@ -266,13 +263,12 @@ class FileState(NamedTuple):
 
     def at(self, commit: int) -> FileState:
         """Return the file as it is behind a commit at the position of a message."""
-        is_in = self.message < commit and self.state not in {"read", "named"}
+        is_in = self.message < commit and self.state != "read"
         return self._replace(is_committed=True) if is_in else self
 
     def then(self, after: FileState) -> FileState:
         """Return the file after it was used again."""
-        is_gone = self.state in {"named", "deleted"}
-        if after.state in {"read", "named"} and not is_gone:
+        if after.state == "read" and self.state != "deleted":
             return self
         stays = self.state == "written" and after.state == "edited"
         if after.state == "edited" and after.change and after.change.command is not None:
@@ -301,9 +297,9 @@ def files_of(
         # Of several commands any may be the one that failed.
         is_one = call.command is None or len(command_parts(call.command)) == 1
         for path, verb in _uses(call, reads_file):
-            if call.result is None or (call.failed and is_one and verb != "named"):
+            if call.result is None or (call.failed and is_one):
                 continue
-            if verb == "read" and f"{path.rpartition('/')[2]}: {_MISSING}" in call.result:
+            if verb == "read" and f"{path.rpartition('/')[2]}: No such file" in call.result:
                 continue
             used = True
             for one in _in(path, files) if verb in {"restored", "deleted"} else ():
@@ -372,9 +368,7 @@ def _uses(call: Call, reads_file: Mapping[str, PathFields]) -> Iterator[tuple[st
             for value in call.fields.values()
         )
         verb = commanded or _verb_in(call.tool, call.name_words)
-        verb = verb or {0: "named", 1: "written"}.get(long, "edited")
-        # A call that only names a folder says nothing of a file.
-        if verb != "named" or "." in path.rpartition("/")[2]:
+        if verb := verb or ("written" if long == 1 else "edited" * bool(long)):
             yield _LINES_OF_PATH.sub("", one_line(path)), verb
     elif call.command is not None:
         given = call.fields.get("workdir")
@@ -399,10 +393,7 @@ def _new_line(call: Call, path: str) -> str:
         old = "".join(value for key, value in texts if key.startswith("old"))
         given = [value for key, value in texts if not key.startswith("old")][-1:]
         lines = (line for value in given for line in lines_in(value))
-    new = (line for line in lines if line not in old and _WORD.match(line))
-    opening = next(new, "")
-    told = (line for line in chain((opening,), new) if not _IMPORTS.match(line))
-    first = next(told, opening)
+    first = next((line for line in lines if line not in old and _WORD.match(line)), "")
     return shortened(one_line(first.replace("\x00", '"')), _LONGEST_LINE)
 
 

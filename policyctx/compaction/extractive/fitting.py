@@ -29,7 +29,8 @@ from policyctx.compaction.extractive.writing import (
     Entry,
     Group,
     Layout,
-    LeftOut,
+    left_out_line,
+    with_archive,
     written,
 )
 from policyctx.tokens.encoders import CJK, words_in
@@ -321,7 +322,9 @@ class SummaryLine(NamedTuple):
     unit: Unit | None = None
 
 
-def lines_of(units: Sequence[Unit], layout: Layout, left_out: LeftOut) -> Iterator[SummaryLine]:
+def lines_of(
+    units: Sequence[Unit], layout: Layout, left_out: Sequence[str] | None
+) -> Iterator[SummaryLine]:
     """Yield the lines of a summary of these units, section by section."""
     sections: dict[int, list[Unit]] = {}
     for unit in sorted(units, key=lambda one: one.place):
@@ -338,8 +341,8 @@ def lines_of(units: Sequence[Unit], layout: Layout, left_out: LeftOut) -> Iterat
                 yield SummaryLine(unit.group.label)
             yield SummaryLine(_line(unit, before), unit)
             before = unit
-    if said := str(left_out):
-        yield SummaryLine(said)
+    if left_out is not None:
+        yield SummaryLine(left_out_line(left_out))
 
 
 def _line(unit: Unit, before: Unit | None) -> str:
@@ -352,17 +355,21 @@ def _line(unit: Unit, before: Unit | None) -> str:
 
 
 def fitted(
-    order: Sequence[Unit], limits: Sequence[Limit], layout: Layout, left_out: LeftOut, archive: str
+    order: Sequence[Unit],
+    limits: Sequence[Limit],
+    layout: Layout,
+    left_out: Sequence[str] | None,
+    archive: str,
 ) -> list[SummaryLine]:
     """Return the lines of the longest prefix of the order that fits within all limits.
 
-    `left_out` says what is missing from the order; `archive` names what holds the messages.
+    `left_out` names what holds lines that the order lacks; `archive` names what holds the messages.
     """
     users = sum(unit.user for unit in order)
 
     def lines(units: Sequence[Unit], *cut: Unit) -> Iterator[SummaryLine]:
         is_whole = sum(unit.user for unit in units) == users
-        more = left_out if is_whole else left_out.with_more(archive)
+        more = left_out if is_whole else with_archive(left_out, archive)
         return lines_of((*units, *cut), layout, more)
 
     most = _TRIED_FIRST

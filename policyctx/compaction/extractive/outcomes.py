@@ -33,17 +33,16 @@ NO_OUTPUT, UNQUOTED = "no output", "output not quoted"
 # of programs and of tools.
 SHOWS = re.compile(
     r"#|\S+ version\b|\S.* --(?:help|version|dry-run)\b|git\b|(?:awk|cat|cd|chmod|date"
-    r"|df|diff|du|echo|file|find|grep|head|jq|ls|mkdir|nl|open|pgrep|ps|pwd|rg|sed(?! -i)|sleep"
-    r"|sort|source|stat|tail|test(?= -)|true|wc|which)\b"
+    r"|df|diff|du|echo|file|find|grep|head|jq|ls|mkdir|nl|open|pgrep|printf|ps|pwd|rg|sed(?! -i)"
+    r"|sleep|sort|source|stat|tail|test(?= -)|true|wc|which)\b"
 )
 _READS = re.compile(
     r"(?:\S*[_-])?(?:rg|grep|glob|find|fd|ls|tree|cat|head|tail|less|nl|bat|sed -n|cd|pwd|echo"
-    r"|printf|wc|sort|uniq|xargs|read|view|git (?:grep|ls-files|diff|show))(?![\w-])"
+    r"|printf|wc|sort|uniq|xargs|read|view|git (?:grep|ls-files|diff|show)|\S.* --help)(?![\w-])"
 )
+_PASSED = re.compile(r"^exit code 0(?: of the last command)?(?:: |$)")
 # What is no text but fields, of which an end says nothing of the rest.
 _FIELDS = re.compile(r"\s*(?:\{|\[\s*[{\[])")
-# What a client says before the beginning of a result that it saved to a file.
-_PREVIEW = re.compile(r"\n\s*Preview \(first ")
 
 _EXIT_CODE = re.compile(r"\bexit(?:ed)?[ _](?:with )?(?:code|status)\W{1,3}(\d+)", re.IGNORECASE)
 # A line that names a commit, branch or request; one that counts what was checked or says that all
@@ -153,11 +152,9 @@ def shown_of(call: Call, command: str) -> str:
     That is files, what a search found in them, and fields.
     """
     text = call.result or ""
-    if preview := _PREVIEW.search(text, 0, LOOKED_AT):
-        return one_line(text[: preview.start()])
     parts = command_parts(call.command or "") or [call.tool.lower()]
     is_again = call.path is not None or all(map(_READS.match, parts)) or _FIELDS.match(text)
     is_outside = any(map(SCRATCH.search, command.split()))
-    if len(text) > LONGEST_RESULT and is_again and not (call.failed or is_outside):
+    if len(text) > LONGEST_RESULT and is_again and not is_outside:
         return ""
-    return outcome_of(call, command, LONGEST_RESULT).removeprefix("exit code 0: ")
+    return _PASSED.sub("", outcome_of(call, command, LONGEST_RESULT))

@@ -29,6 +29,7 @@ from policyctx.compaction.extractive.texts import (
 )
 from policyctx.definitions.items import MEDIA_TYPES, Item
 from policyctx.messages.reading import Reading
+from policyctx.tokens.encoders import words_in
 
 # Characters of a question of a tool that asks, and of the answer.
 _LONGEST_QUESTION, _LONGEST_ANSWER = 300, 480
@@ -42,12 +43,8 @@ _LONGEST_EXPANDED = 1_600
 _RETURNED = re.compile(r"\s*<returncode>")
 # Pieces of either end that are kept of an earlier answer, and of a message of the user.
 _MOST_PIECES, _TYPED_PIECES = 125, 12
-# What stays of the middle of a message of the user.
-_RULE = re.compile(
-    r"\b(?:MUST|NEVER|ALWAYS|REQUIRED|D[Oo] NOT|do NOT|FORBIDDEN|CRITICAL|[Nn]on-negotiable)\b"
-    r"|\b(?:[Dd]o not|[Dd]on't|DON'T) (?:need|have)\b"
-    r"|必须|禁止|不得|严禁"
-)
+# Words of what says more than what the agent does next.
+_REPLY = 30
 # The words before the question of a tool behind its answer.
 ASKED = " [answers: "
 # Characters of a system message that is quoted, and of one in an element of its client.
@@ -137,30 +134,30 @@ def _ends_of(
         missing = 0
 
 
-def _is_rule(text: str) -> bool:
-    """Whether a piece of the user binds all later work, by its words."""
-    return bool(_RULE.search(text)) or cues_of().standing.found_in(text)
-
-
 def _of_agent(
     history: History, reading: Reading, skipped: frozenset[int]
 ) -> tuple[set[int], set[int], bool]:
     """Return the agent's messages that are quoted, the last of them, and whether it still works.
 
     Of each turn the messages behind its calls are quoted, and what the user's last message
-    interrupted; of a turn that goes on the last one.
+    interrupted; of a turn that goes on the last one, and the first if it says more than what the
+    agent does next: a reply, without which the user's message looks open.
     """
     kept, notes, said, stopped = set[int](), list[Item](), list[Item](), list[Item]()
+    reply, is_asked = list[Item](), False
     for item in (one for one in reading.items if one.message not in skipped):
         if item.kind == "assistant_message" and item.text:
             said.append(item)
         elif item.kind == "tool_call" or _RETURNED.match(item.text):
+            reply = said[:1] if is_asked and said else reply
+            is_asked = is_asked and not said
             notes, said = said or notes, []
         elif _is_typed(item, history):
             kept.update(one.message for one in said)
             stopped = [] if said else notes[-1:] or stopped
-            notes, said = [], []
-    last = {one.message for one in said[-1:] or notes[-1:]}
+            notes, said, reply, is_asked = [], [], [], True
+    reply = [one for one in reply if words_in(one.text) >= _REPLY]
+    last = {one.message for one in said[-1:] or (*reply, *notes[-1:])}
     left = said or ([] if last else stopped)
     return kept | last | {one.message for one in left}, last, not said
 
@@ -179,7 +176,7 @@ def _not_agents(item: Item, author: str, reading: Reading, position: int) -> Ite
     if item.kind == "tool_result" and author == "user":
         yield _answered(item, reading, position)
     elif item.kind == "user_message" and author != "program":
-        for one, more in _ends_of(pieces_of(item.text), _TYPED_PIECES, _is_rule):
+        for one, more in _ends_of(pieces_of(item.text), _TYPED_PIECES, cues_of().standing.found_in):
             # An element that a program put there says little of what the user wants.
             if not (one.pasted and one.text.startswith("[<")):
                 gap = int(more > 0)

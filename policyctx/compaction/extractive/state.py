@@ -30,7 +30,7 @@ from policyctx.compaction.extractive.outcomes import (
 from policyctx.compaction.extractive.said import Quote
 from policyctx.compaction.extractive.texts import one_line, shortened
 
-_MOST_TASKS, _MOST_NAMES, _MANY, _MOST_RESULTS = 30, 4, 100, 24
+_MOST_TASKS, _MOST_NAMES, _MANY, _MOST_LOOKS = 30, 4, 100, 24
 # Calls that are listed before anything else of the results.
 NEWEST_CALLS = 3
 _LONGEST_LINE, _LONGEST_COMMAND, _LONGEST_WHOLE = 160, 240, 900
@@ -180,13 +180,17 @@ class _Step(NamedTuple):
     @property
     def checks(self) -> set[str]:
         """The kinds of checks that it runs, unless it changes something other than files."""
-        is_change = any(key.startswith(_CHANGE) for key in self.keys)
-        return {key for key in self.keys if key.startswith(_CHECK) and not is_change}
+        return {key for key in self.keys if key.startswith(_CHECK) and not self.is_change}
+
+    @property
+    def is_change(self) -> bool:
+        """Whether it changes something other than files of the work."""
+        return any(key.startswith(_CHANGE) for key in self.keys)
 
     @property
     def is_known(self) -> bool:
-        """Whether it checks the work, or changes something other than files of the work."""
-        return any(key.startswith((_CHECK, _CHANGE)) for key in self.keys)
+        """Whether it is a check or a change."""
+        return bool(self.checks) or self.is_change
 
     @property
     def goes_on(self) -> bool:
@@ -237,22 +241,32 @@ def _step(command: str, outcome: str, message: int, since: str = "") -> _Step:
     return _Step(command, outcome, message, keys, since)
 
 
-def steps_of(
-    earlier: Iterable[Quote], calls: Sequence[Call], files: Sequence[FileState], said: int
-) -> tuple[Quote, ...]:
-    """Return the newest commands that did more than show something, with words of their results.
+def work_of(
+    steps_before: Iterable[Quote],
+    looks_before: Iterable[Quote],
+    calls: Sequence[Call],
+    files: Sequence[FileState],
+    said: int,
+) -> tuple[tuple[Quote, ...], tuple[Quote, ...]]:
+    """Return the commands that did more than show something, and what other calls showed.
 
-    All are in order, so what one takes back of another is seen. A command leaves when all that it
-    ran was run again; what was created stays longer. A check and the last commit name the files
-    that were changed after them. `said` is the position of the last message that is quoted;
-    negative for an earlier summary.
+    Each has words of its result. The commands are in order, so what one takes back of another is
+    seen. A command leaves when all that it ran was run again; what was created stays longer. A
+    check and the last commit name the files that were changed after them. What was shown before a
+    change leaves. `said` is the position of the last message that is quoted; negative for an
+    earlier summary.
     """
-    steps = [_read(one) for one in earlier]
+    steps = [_read(one) for one in steps_before]
+    looks = {_SIGN.split(one.text, 1)[0]: one for one in looks_before}
     answered = next((call for call in reversed(calls) if call.result is not None), None)
-    moves: dict[str, int] = {}
-    for call in calls:
+    changed = max((one.message for one in files if one.is_new), default=-1)
+    given_of, moves = dict[str, str](), dict[str, int]()
+    for i, call in enumerate(calls):
         moves |= dict.fromkeys(_moved_by(call), call.message)
         command, at = _command_of(call), _asked_for(call, steps)
+        step = _step(command, "", call.message)
+        if call.message <= changed or step.is_change:
+            looks.clear()
         if at is not None:
             command = steps[at].command
             outcome = outcome_of(call, command, _LONGEST_WHOLE * (not call.tool))
@@ -265,13 +279,23 @@ def steps_of(
                 steps[at] = steps[at]._replace(outcome=outcome)
                 continue
             del steps[at]
-        else:
-            step = _step(command, "", call.message)
-            if not (step.keys or _ids_begun(call)):
-                continue
+        elif step.keys or _ids_begun(call):
             command = command or _named(call)
             is_whole = not call.tool or (call is answered and not step.is_known)
             outcome = outcome_of(call, command, _LONGEST_WHOLE * is_whole)
+        else:
+            is_new = call.message > changed and i >= len(calls) - _MANY
+            if is_new and call.tool and _listed(call) is None:
+                given = command or _given(call)
+                words, result = shown_of(call, command), call.result or ""
+                if len(result) > LONGEST_WORDS:
+                    # Of equal long results the newest stays.
+                    looks.pop(given_of.pop(result, ""), None)
+                    given_of[result] = given
+                looks.pop(given, None)
+                sign = "; " if call.result is None else _RESULT
+                looks |= {given: _fact(f"{given}{sign}{words}", call.message)} if words else {}
+            continue
         step = _step(command.replace(_RESULT, " "), outcome, call.message)
         steps = [one for one in steps if not one.is_settled_by(step)]
         steps.append(step)
@@ -280,10 +304,11 @@ def steps_of(
             steps[:_MANY] = old[-_MOST_ENDED:]
     steps = _chosen(steps, said)
     commits = [step for step in steps if _COMMIT in step.keys][-1:]
-    return tuple(
+    quoted = (
         one.quoted(files if one.checks or one in commits else None, moves if one.checks else {})
         for one in steps
     )
+    return tuple(quoted), tuple(looks.values())[-_MOST_LOOKS:]
 
 
 def _moved_by(call: Call) -> Iterator[str]:
@@ -295,45 +320,8 @@ def _moved_by(call: Call) -> Iterator[str]:
         yield from (f"git {one}" for one in _MOVES.findall(bare))
 
 
-def results_of(
-    earlier: Iterable[Quote], calls: Sequence[Call], files: Sequence[FileState]
-) -> tuple[Quote, ...]:
-    """Return the newest results of other calls, each with its call, none before a change.
-
-    The newest calls of all are listed with whatever they have, and so are those that wait for a
-    result.
-    """
-    changed = max((one.message for one in files if one.is_new), default=-1)
-    found: dict[str, Quote] = {}
-    long, begun = set[str](), {one for call in calls for one in _ids_begun(call)}
-    for newer, call in enumerate(reversed(calls)):
-        command = _command_of(call)
-        keys = _step(command, "", call.message).keys
-        if call.message <= changed or any(key.startswith(_CHANGE) for key in keys):
-            earlier = ()
-            break
-        is_poll = not command and begun.intersection(_WORD.findall(call.text[:LOOKED_AT]))
-        given = command or _given(call, is_new=newer < NEWEST_CALLS)
-        if given and call.tool and not (keys or is_poll) and _listed(call) is None:
-            said, result = shown_of(call, command), call.result or ""
-            if not said or result in long:
-                continue
-            long |= {result} if len(result) > LONGEST_WORDS else set()
-            sign = "; " if call.result is None else _RESULT
-            found.setdefault(given, _fact(f"{given}{sign}{said}", call.message))
-        if len(found) == _MOST_RESULTS:
-            break
-    left = (one for one in earlier if _SIGN.split(one.text, 1)[0] not in found)
-    return (*left, *reversed(found.values()))[-_MOST_RESULTS:]
-
-
-def _given(call: Call, *, is_new: bool) -> str:
-    """Return the tool of a call with its input, such as a path and lines.
-
-    Without a text in its input only a new call has one.
-    """
-    if not (is_new or any(isinstance(one, str) and one for one in call.fields.values())):
-        return ""
+def _given(call: Call) -> str:
+    """Return the tool of a call with its input, such as a path and lines."""
     given = (f"{key}={one}" if isinstance(one, int) else one for key, one in call.fields.items())
     texts = " ".join(one for one in given if isinstance(one, str))
     return one_line(f"{call.tool} {shortened(texts, _LONGEST_LINE)}").replace(_RESULT, " ")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Container, Iterable, Iterator, Sequence
-from itertools import groupby
+from itertools import chain, groupby
 
 from policyctx.compaction.assembly import History
 from policyctx.compaction.extractive.files import calls_in, files_of
@@ -25,15 +25,15 @@ from policyctx.compaction.extractive.fitting import (
 )
 from policyctx.compaction.extractive.languages import SHIPPED, Cues, Language, cues_of
 from policyctx.compaction.extractive.said import UNREADABLE, Quote, quotes_in
-from policyctx.compaction.extractive.state import results_of, steps_of, tasks_of
+from policyctx.compaction.extractive.state import tasks_of, work_of
 from policyctx.compaction.extractive.texts import lines_in, pieces_of
 from policyctx.compaction.extractive.writing import (
     NOTHING,
     Contents,
     Group,
     Layout,
-    LeftOut,
     read_back,
+    with_archive,
 )
 from policyctx.messages.reading import Reading, items_of
 from policyctx.policy.models.compaction import Summary
@@ -100,25 +100,21 @@ def gathered(
     made = [call.message for call in calls if call.tool]
 
     def dated(one: Quote) -> Quote:
-        since = len(made) - bisect_right(made, one.message)
-        return one._replace(ago=one.ago + since) if since else one
+        ago = one.ago + len(made) - bisect_right(made, one.message)
+        return one if ago == one.ago else one._replace(ago=ago)  # so that few are held twice
 
     said, last = [*map(dated, said)], [*map(dated, last)]
     seen = {one.text for one in last}
     told = {one.text for one in users}
     foreign = (one for found in before for one in _orders_in(found.left_over, told))
     newest = max((one.message for one in last), default=typed)
-    earlier = [found.contents.left_out for found in before]
-    archives = tuple(dict.fromkeys(name for one in earlier for name in one.archives))
-    left_out = LeftOut(any(one.is_any for one in earlier), archives)
     users = [*_once(users)]
+    earlier = [one for found in before if (one := found.contents.left_out) is not None]
+    left_out = tuple(dict.fromkeys(chain(*earlier))) if earlier else None
     if any(one.gap for one in users):
-        left_out = left_out.with_more(history.archive)
-    steps: tuple[Quote, ...] = ()
-    results: tuple[Quote, ...] = ()
-    if is_stepped:
-        steps = steps_of(carried(Group.STEPS), calls, files, max(newest, typed))
-        results = results_of(carried(Group.RESULTS), calls, files)
+        left_out = with_archive(left_out, history.archive)
+    before_them = carried(Group.STEPS), carried(Group.RESULTS)
+    work = work_of(*before_them, calls, files, max(newest, typed)) if is_stepped else ((), ())
     return Contents(
         {
             Group.USER: users,
@@ -128,8 +124,8 @@ def gathered(
             ],
             Group.EARLIER: [*carried(Group.EARLIER), *foreign],
             Group.TASKS: tasks_of(carried(Group.TASKS), calls),
-            Group.STEPS: steps,
-            Group.RESULTS: results,
+            Group.STEPS: work[0],
+            Group.RESULTS: work[1],
         },
         files,
         left_out,

@@ -67,29 +67,17 @@ _FILE = re.compile(
 BEFORE_COMMIT = "Edited before the last commit: "
 
 
-class LeftOut(NamedTuple):
-    """Whether lines of the user had no room, in this summary and those before it."""
-
-    is_any: bool = False
-    archives: tuple[str, ...] = ()
-    """The archives that hold them."""
-
-    def __str__(self) -> str:
-        if not self.is_any:
-            return ""
-        names = self.archives
-        if len(names) > _MOST_ARCHIVES:
-            names = (names[0], "…", names[-1])
-        where = f"; archive{'s' * (len(names) > 1)} {', '.join(names)}" if names else ""
-        return f"Left out: lines of the user{where}."
-
-    def with_more(self, archive: str) -> LeftOut:
-        """Return it with more of them, which the archive holds."""
-        names = dict.fromkeys((*self.archives, *filter(None, (archive,))))
-        return LeftOut(is_any=True, archives=tuple(names))
+def with_archive(left_out: Sequence[str] | None, archive: str) -> tuple[str, ...]:
+    """Return what holds the lines that were left out, with one more archive."""
+    return (*dict.fromkeys((*(left_out or ()), *filter(None, (archive,)))),)
 
 
-NOTHING_LEFT_OUT = LeftOut()
+def left_out_line(archives: Sequence[str]) -> str:
+    """Return the line that says that lines of the user had no room, with what holds them."""
+    names = [*archives]
+    names = names if len(names) <= _MOST_ARCHIVES else [names[0], "…", names[-1]]
+    where = f"; archive{'s' * (len(names) > 1)} {', '.join(names)}" if names else ""
+    return f"Left out: lines of the user{where}."
 
 
 Entry: TypeAlias = "Quote | FileState"
@@ -101,7 +89,9 @@ class Contents(NamedTuple):
     said: Mapping[Group, Sequence[Quote]]
     """What was said, and what was read from calls, without the files."""
     files: tuple[FileState, ...] = ()
-    left_out: LeftOut = NOTHING_LEFT_OUT
+    left_out: tuple[str, ...] | None = None
+    """If lines of the user had no room in this summary or those before it: the archives that hold
+    them."""
 
     def of(self, group: Group) -> Sequence[Entry]:
         """Return the entries of a group that a summary may have."""
@@ -134,14 +124,13 @@ def read_back(text: str) -> ReadBack:
     left_over: list[str] = []
     group: Group | None = None
     known, entries = False, 1
-    left_out = LeftOut()
+    left_out: tuple[str, ...] | None = None
     for line in text.split("\n"):
         more = _LEFT_OUT.fullmatch(line)
         if line in _LABELS or more is not None:
             known, group = True, _LABELS.get(line, Group.USER)
             if more is not None:
-                archives = tuple(filter(None, (more["archives"] or "").split(", ")))
-                left_out = LeftOut(is_any=True, archives=archives)
+                left_out = tuple(filter(None, (more["archives"] or "").split(", ")))
         elif known and line.startswith((ENTRY, _REPLY)):
             entries += 1
             if group is not None:
@@ -172,8 +161,7 @@ def _files_in(line: str) -> Iterator[FileState]:
         paths = line.removeprefix(BEFORE_COMMIT).split(", ")
         yield from (FileState(path, "edited", is_committed=True) for path in paths)
     elif found := _FILE.fullmatch(line):
-        is_read = found["state"] in {"read", "named"}
-        for path in found["path"].split(", ") if is_read else [found["path"]]:
+        for path in found["path"].split(", " if found["state"] in {"read", "named"} else "\n"):
             yield FileState(path, found["state"], line=found["line"] or "")
 
 

@@ -365,12 +365,24 @@ def worked(*numbers: int) -> list[Message]:
 
 
 def test_of_work_that_goes_on_the_last_note_stays_until_anyone_speaks() -> None:
-    first = summary_of(user("Mend them."), *worked(1, 2, 8))
-    assert group(first, Group.AGENT) == ["- [while working] Let me look at 8."]
+    first = summary_of(user("Mend them."), *worked(1, 2, 8)[3:])
+    assert group(first, Group.AGENT)[-1] == "- [while working] Let me look at 8."
     assert group(later(first, *worked(9)), Group.AGENT) == ["- [while working] Let me look at 9."]
     assert "look at 8" not in later(first, user("And?"))
     told = [user("And?"), said("All are sealed."), user("Good."), *ran("ls", "a")]
     assert "Pump" not in summary_of(user("Mend them."), *worked(1, 2), *told)
+
+
+def test_the_reply_to_the_users_last_message_stays_beside_the_last_note() -> None:
+    asked = [user("Mend them."), *worked(1), said("All run."), user("Can it be faster?")]
+    summary = summary_of(*asked, *worked(2, 3))
+    assert group(summary, Group.AGENT) == [
+        "- [4 calls ago] All run.",
+        "- [while working, 4 calls ago] Pump 2 is sealed, its valve turns again, and the test of"
+        " the whole hall passes.",
+        " The lid of the next one is loose, so I look at it now.",
+        "- [while working] Let me look at 3.",
+    ]
 
 
 def test_how_many_calls_ago_the_agent_said_something_is_told_over_rounds() -> None:
@@ -434,7 +446,7 @@ def test_what_the_agent_said_before_its_last_messages_is_marked_as_older() -> No
 
 def test_of_a_template_the_rules_stay_before_its_headings() -> None:
     steps = "\n\n".join(f"## Part {i}\n\nThen part {i} is filled in by them." for i in range(40))
-    rules = ["Tasks MUST be in order.", "The label is REQUIRED for each of them."]
+    rules = ["Tasks MUST be in order.", "Each label MUST be unique."]
     found = told(user("\n\n".join(["Begin.", steps, *rules, steps])))
     assert [line.strip(" …") for line in found if line.strip(" …") in rules] == rules
     assert len(found) < 30
@@ -617,14 +629,8 @@ def test_long_code_in_fences_in_a_description_is_one_line() -> None:
     assert any(line.startswith(" [pasted, 40 lines") for line in told(user(text)))
 
 
-@pytest.mark.parametrize(
-    "order",
-    [
-        "All is set up, so you don't need to install other packages.",
-        "Never touch the tests of the old halls.",
-    ],
-)
-def test_an_order_in_the_middle_of_a_long_message_stays(order: str) -> None:
+def test_an_order_in_the_middle_of_a_long_message_stays() -> None:
+    order = "Never touch the tests of the old halls."
     parts = "\n\n".join(f"Then part {i} of the template is filled in by them." for i in range(30))
     found = told(user(f"{parts}\n\n{order}\n\n{parts}"))
     assert f" … {order}" in found

@@ -157,12 +157,29 @@ def test_long_lists_of_what_is_in_files_are_not_quoted() -> None:
     looks = [
         *ran("rg -n leaks hall | head -40", listed),
         *made("c2", "Grep", {"pattern": "leaks"}, listed),
+        *ran("pump run --help", listed, "c4"),
         *ran("rg -n drips hall", "no match\nexit code 1", "c5"),
         *made("c6", "web_search", {"query": "pumps that leak"}, listed),
     ]
     none, web = shown(summary_of(GO, *looks, ANNOUNCED))
     assert none == "- rg -n drips hall => exit code 1: no match"
     assert web.startswith("- web_search pumps that leak => hall/pump_0.py: leaks / ")
+
+
+@pytest.mark.parametrize(
+    ("command", "printed"),
+    [
+        ("find hall -name a.py", "exit code 0"),
+        ("rg -n a hall | head; ls roof", "exit code 0"),
+        ("cat hall/*.py", f"{LONG_FILE}\ncat: hall/b.py: No such file\nexit code 1"),
+        ("cat hall/a.py && printf ' -- ' && cat hall/b.py", LONG_FILE),
+    ],
+)
+def test_a_look_that_found_nothing_or_failed_in_part_is_not_listed(
+    command: str, printed: str
+) -> None:
+    summary = summary_of(GO, *ran(command, printed), ANNOUNCED)
+    assert shown(summary) + steps(summary) == []
 
 
 def test_a_result_that_is_the_same_again_is_quoted_once() -> None:
