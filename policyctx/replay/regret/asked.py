@@ -58,10 +58,13 @@ _UNCHANGED = re.compile(r"(?i)\b(?:unchanged|not (?:been )?(?:changed|modified))
 _SHORT = 400
 # The folder in which the rest of a command runs is not a file that it names.
 _ENTERED = re.compile(r"(?:^|&&|[;\n(])[^\S\n]*cd\s+[^\s;&)]+|\bgit\s+-C\s+\S+")
+# What a host writes about a run before what it said.
+_HEAD = re.compile(r"(?:[A-Z]\w*:? [^\n]*\n){1,6}Output:\n")
 # Commands that may change any file: of a repository, or to format it.
 _SWEEPING = re.compile(r"\bgit\b|fmt\b|(?<!-)\bformat\b|--(?:fix|write)\b")
 _SEGMENTS = re.compile(r"\|\||&&|[|;\n]")
 _REDIRECT = re.compile(r"(?<![0-9&=-])>>?\s*(?!/dev/null|&)\S|\bsed\s+(?:-\w+\s+)*-i|\btee\b")
+_VARIABLE = re.compile(r"\w+=\S*$")
 
 
 class AskedAgain(NamedTuple):
@@ -310,6 +313,9 @@ class _Shown:
         self.lines = Lines(text)
         self._is_inside = (inside := _inside(text)) is not None
         self._said: Sequence[str] = self.lines.lines if inside is None else inside.splitlines()
+        if (head := _HEAD.match(text)) is not None:
+            about = head[0].count("\n")
+            self._said = [*[""] * about, *self._said[about:]]
 
     @cached_property
     def telling(self) -> frozenset[str]:
@@ -449,5 +455,5 @@ def _only_reads(command: str, *, also_state: bool) -> bool:
 
 
 def _reads_files(segment: str) -> bool:
-    said = segment.split()
+    said = [word for word in segment.split() if not _VARIABLE.match(word)]
     return not said or said[0].lstrip("(").rsplit("/")[-1] in _READERS or said[0].startswith("#")

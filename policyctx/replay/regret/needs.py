@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from policyctx.errors import present
 from policyctx.replay.regret.asked import Input, asked_again
-from policyctx.replay.regret.sent import SentStrings, SentText, TextPlace, Texts
+from policyctx.replay.regret.sent import SMALL, SentStrings, SentText, TextPlace, Texts
 from policyctx.replay.regret.strings import Lines, Memo, Range, start_of, without
 from policyctx.replay.simulated import Need
 from policyctx.replay.timeline import Replies, SessionPart
@@ -151,8 +151,7 @@ _IN_TEXT = re.compile(rf"(?<![\w.-]){_FILE}(?::|#L|\(| L|`?,? \(?lines? |:? ?~|{
 _BEFORE_FILE = re.compile(rf"\blines? {_LINES} (?:of|in) `?(?:[\w.-]*/)*{_FILE}")
 # As `nl` and `grep -n` write the number of a line.
 _BEFORE_LINE = r"(?:^|\n|\\n|\\\"|\"|[:-])[ \t]*({})(?:[\t\u2192:|-]|\\t)"
-# Smaller numbers are guessed, and stand everywhere but where a line is meant.
-_SMALL, _ROUND = 100, 5
+_ROUND = 5
 # A diff names the new file, and the number that the first line of each hunk has in it.
 _HUNK = re.compile(r"@@ -\d+(?:,\d+)? \+(\d+)(?:,\d+)? @@|\+\+\+ (.+)")
 
@@ -208,7 +207,7 @@ class Citations:
             if file not in asked.files:
                 joined = rf"{re.escape(file)}[:-]({said})(?!\d)"
                 found = [one.span(1) for one in re.finditer(joined, text)][:1]
-            elif number >= _SMALL:
+            elif number >= SMALL:
                 start = start_of(said, text)
                 found = [(start, start + len(said))] if start >= 0 else []
             else:
@@ -248,7 +247,7 @@ def _numbers_in(text: str) -> tuple[tuple[str, int], ...]:
 
 
 def _is_round(number: int) -> bool:
-    return number < _SMALL or number % _ROUND == 0 or number % (2 * _ROUND) == 1
+    return number < SMALL or number % _ROUND == 0 or number % (2 * _ROUND) == 1
 
 
 def _in_diff(text: str) -> Mapping[tuple[str, int], tuple[int, int]]:

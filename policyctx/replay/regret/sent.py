@@ -1,5 +1,6 @@
 """What a part of a session says, and what of it each call was sent."""
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -143,6 +144,17 @@ class SentStrings:
                 (self._gone[key].discard if number is None else self._gone[key].add)(position)
 
 
+# Smaller numbers are guessed, and stand everywhere but where a line is meant.
+SMALL = 100
+_AS_LINE = (
+    r"(?:^|\n|\\n|\")[ \t]*(?:{0})(?:[\t\u2192:|-]|\\t)"
+    r"|(?:[:#]|\bL|\blines?\W(?:\d+\W+)?)(?:{0})(?!\w)"
+)
+_WHOLE = re.compile(r"\b\d{1,6}\b")
+# A call that says which lines it wants is not longer than this, in characters.
+_GIVEN = 400
+
+
 class SentText:
     """What each call of a part was sent, as a person reads it who ignores separators and case."""
 
@@ -160,8 +172,12 @@ class SentText:
         return bool(parts) and all(any(one in sent for sent in self._sent[1]) for one in parts)
 
     def has_line(self, file: str, number: int, call: int) -> bool:
-        """Whether what a call was sent about a file has a line's number, or one beside it."""
+        """Whether something that a call was sent about a file has a line's number.
+
+        It is also known from its neighbours, and as the sum of what an earlier call was given.
+        """
         near = [str(number + by) for by in (-1, 0, 1)]
+        as_line = re.compile(_AS_LINE.format("|".join(near)))
         for place in self._places(call):
             said = self._texts.at(place)
             asked = self._part.partners.get(place.position)
@@ -170,8 +186,17 @@ class SentText:
                 and asked < place.position
                 and file in self._texts.at(TextPlace(asked))
             )
-            if is_about and any(stands_in(one, said) for one in near):
+            if not is_about:
+                continue
+            if number < SMALL:
+                if as_line.search(said) is not None:
+                    return True
+            elif any(stands_in(one, said) for one in near):
                 return True
+            if asked is not None and asked > place.position and len(said) <= _GIVEN:
+                given = [int(one) for one in set(_WHOLE.findall(said))]
+                if any(abs(one + other - number) <= 1 for one in given for other in given):
+                    return True
         return False
 
     def _places(self, call: int) -> Iterator[TextPlace]:

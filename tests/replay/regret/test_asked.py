@@ -162,6 +162,11 @@ def wrapped(text: str, seconds: float) -> str:
     return json.dumps({"output": text, "metadata": {"exit_code": 0, "seconds": seconds}})
 
 
+def headed(text: str, chunk: str) -> str:
+    """A result as some hosts record it: behind lines about the run."""
+    return f"Chunk: {chunk}\nWall time: 0.1 seconds\nOutput:\n{text}"
+
+
 CODE = [f"value_{number} = compute({number})" for number in range(1, 61)]
 PLAIN = "\n".join(CODE)
 NUMBERED = "\n".join(f"{number:6}\t{line}" for number, line in enumerate(CODE, 1))
@@ -179,6 +184,12 @@ def test_a_result_in_json_says_the_text_that_is_in_it(shown: str) -> None:
     assert asked(first, OTHER, again) == [("r0", [(1, 1)])]
     other = {"command": "nl -ba src/a.py"}, wrapped(lines(1, 60), 0.2)
     assert asked(first, OTHER, other) == []
+
+
+def test_what_a_host_writes_before_a_result_makes_no_difference() -> None:
+    run = {"command": "make list"}
+    first, again = headed(lines(1, 5), "5af1de"), headed(lines(1, 5), "725ef0")
+    assert asked((run, first), OTHER, (run, again)) == [("r0", [(1, 8)])]
 
 
 DIFF = {"command": "git diff -- src/a.py src/b.py"}

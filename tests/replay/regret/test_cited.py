@@ -80,6 +80,13 @@ def test_a_number_that_visible_text_about_the_file_has_is_known(visible: str, kn
     assert (simulated(turn_by_turn(messages), CLEARS_ALL_BUT_ONE).regrets == ()) is known
 
 
+def test_reading_on_behind_what_was_read_before_is_no_need() -> None:
+    first = {"path": "src/ledger.py", "offset": 303, "limit": 334}
+    then = {"path": "src/ledger.py", "offset": 637, "limit": 334}
+    shown = "\n".join(f"{number}\tvoucher" for number in range(303, 638))
+    assert needed((first, shown), OTHER, (then, "code")) == []
+
+
 CODE = [
     *(f"    prepare_{number}(ledger)" for number in range(30)),
     "    total = 0",
@@ -194,6 +201,12 @@ def test_a_small_number_that_a_removed_search_wrote_behind_the_file(joint: str) 
     assert needed((shown[0], shown[1] + WORDS), OTHER, end="see ledger.py:27") == [
         ("ledger.py:27",)
     ]
+
+
+def test_a_small_number_that_is_no_line_in_a_visible_text_about_the_file_is_not_known() -> None:
+    messages = talk(NUMBERED_BELOW, OTHER, end="see ledger.py:27")
+    messages[0] = user("settle the 27 vouchers of 2026-11-27 in ledger.py")
+    assert len(simulated(turn_by_turn(messages), CLEARS_ALL_BUT_ONE).regrets) == 1
 
 
 @pytest.mark.parametrize(
