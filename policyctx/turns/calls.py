@@ -192,7 +192,8 @@ class Calls:
             known = self._knowledge.list_of(messages, memory, changed=changed)
         is_settled = not known.forgets and memory.settle(len(messages))
         warnings = yield from self._notices.of_root(known, memory)
-        warnings = (*warnings, *self._notices.other_list(known, memory))
+        is_first = self._notices.is_first
+        warnings = (*warnings, *(self._notices.other_list(known, memory) if is_first else ()))
         facts = self._knowledge.facts(memory, request)
         planned = known.planner.plan(facts, moments=moments, comes_back=known.comes_back)
         placing = memory.placing_of(known, request)
@@ -211,9 +212,12 @@ class Calls:
                 yield from note({"record": "sent"})
         elif placing.why_none:
             result = replace(result, breakpoints=placing)
-        warnings = (*warnings, *self._notices.fullness(known, result.plan))
-        warnings = (*warnings, *self._notices.in_vain(result.plan))
-        warnings = (*warnings, *self._notices.lone_answers(known, memory))
+        warnings = (
+            *warnings,
+            *self._notices.fullness(known, result.plan),
+            *self._notices.in_vain(result.plan),
+            *self._notices.lone_answers(known, memory),
+        )
         if entered.faults:
             warnings = (*warnings, *self._news_of(entered))
             result = _traced(result, entered)

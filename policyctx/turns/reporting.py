@@ -207,7 +207,7 @@ class Notices:
     def __init__(self, store: SessionStore) -> None:
         self.writes = Writes()
         self._store = store
-        self._is_first = True
+        self.is_first = True
         """Whether no list was given yet."""
         self._given = 0
         """Number of the store's own notices that are in earlier results."""
@@ -231,13 +231,13 @@ class Notices:
         """The list whose answers were looked through last, and the number of its items."""
 
     def other_list(self, known: KnownList, memory: Memory) -> Iterator[str]:
-        """Yield a warning if the first list has nothing of what left in a session that goes on.
+        """Yield a warning if a first list has nothing of what left in a session that goes on.
 
         It is then likely another conversation. Dropped items are in no list that is returned, and
         a compaction may have replaced the others.
         """
-        is_first, self._is_first = self._is_first, False
-        if not (is_first and memory.has_begun) or memory.replacements.made or known.forgets:
+        self.is_first = False
+        if not memory.has_begun or memory.replacements.made or known.forgets:
             return
         left = sum(one.placeholder is not None for one in memory.ledger.entries.values())
         if left and not known.conversation.fates:
