@@ -1248,6 +1248,30 @@ def test_a_result_that_was_edited_on_arrival_is_there_in_a_longer_list_after_a_c
 
 
 @in_all_shapes
+@pytest.mark.parametrize("kind", ["tool_result", "user_message", "assistant_message"])
+@pytest.mark.parametrize(
+    ("do", "compacts"), [("drop", False), ("drop", True), ("offload, must_shrink: false", True)]
+)
+def test_what_a_compacted_list_ended_before_is_there_in_the_whole_list(
+    do: str, compacts: bool, kind: str, shape: str, tmp_path: Path
+) -> None:
+    """Decisions, and perhaps a compaction, were made on a list without its beginning."""
+    compiled = policy(
+        f"items: {{{kind}: {{offload: true}}}}\nmin_chars: 0\nstore: {{sync: never}}\nsteps:\n"
+        f"  - {{name: old, do: {do}, select: {{types: [{kind}], keep_recent: 1}}}}\n"
+        + TRIM.replace("since_last: {messages: {over: 2}}", "messages: {over: 99}")
+    )
+    own = [one for i in range(7) for one in ROUNDS[shape](i)]
+    length = len(ROUNDS[shape](0))
+    live = opened(compiled, tmp_path, shape)
+    live.apply(own[2 * length :])
+    if compacts:
+        assert live.compact(own[2 * length :]).compacted
+    assert live.compact(own[: 5 * length]).compacted
+    left_before_decisions(live, own, shape)
+
+
+@in_all_shapes
 def test_replies_that_were_dropped_at_the_end_leave_a_list_that_is_cut_off_behind_the_first(
     shape: str, tmp_path: Path
 ) -> None:

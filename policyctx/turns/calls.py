@@ -429,8 +429,9 @@ class Calls:
         memory.tallied.compacted += stats.original_token_count - stats.compacted_token_count
         seen = replacements.add(made.replacement, messages, made.replaced)
         yield from self._note_attempt(replacing, made.added, memory)
-        gone = (replacements.gone - replacements.back) | known.conversation.gone
-        after = self._knowledge.new_list(memory, gone)
+        gone, may_follow = replacements.gone_from(seen.messages, memory.ledger)
+        gone |= known.conversation.gone
+        after = self._knowledge.new_list(memory, gone, is_guess=known.is_guess or may_follow)
         after.read(seen.messages)
         marks = after.conversation.marks.at_end(replacing.step)
         after.conversation.marks.adopt(marks)
