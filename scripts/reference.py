@@ -187,8 +187,8 @@ keeps the newest; `except_tools`, `errors: false`, pins, `offload: false`, thres
 `largest` measures in the unit of this `select`'s threshold, else of the policy's, else in tokens.
 `by_type` needs `types`; what only `"*"` names goes last.
 
-`with_input` leaves a call that is pinned or has `offload: false`; `offload` saves the input
-first.""",
+`with_input` does not change a call that is pinned or has `offload: false`; `offload` saves
+the input first.""",
     "Until": """\
 `tokens` are those that the gate of this name compares; `frees` are net of placeholders.""",
     "Gates": """\

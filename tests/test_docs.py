@@ -20,6 +20,7 @@ from tests.conversations import calls, results, session_of
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 DOCUMENTS = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("[!.]*/README.md")]
+_EDGE = re.compile(r"(?<!\\)\|")  # between two cells; one in a text has a backslash before it
 
 
 def block(language: str, page: str = README) -> str:
@@ -92,6 +93,25 @@ def test_every_link_has_a_target(path: Path) -> None:
     links = re.findall(r"\]\(([^)#]+)\)", text)
     local = [link for link in links if "://" not in link]
     assert [link for link in local if not (path.parent / link).exists()] == []
+
+
+def uneven_tables(page: str) -> list[str]:
+    """Return the heads of the tables of which a row has more or fewer cells than the head."""
+    text = re.sub(r"^```.*?^```", "", page, flags=re.DOTALL | re.MULTILINE)
+    tables = [found[0].splitlines() for found in re.finditer(r"(?:^\|.*\n?)+", text, re.MULTILINE)]
+    return [rows[0] for rows in tables if len({len(_EDGE.findall(row)) for row in rows}) > 1]
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_row_of_a_table_has_as_many_cells(path: Path) -> None:
+    assert uneven_tables(path.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize("row", ["| 1 |", "| 1 | 2 | 3 |", "| 1 | `a|b` |", "| 1 | 2"])
+def test_a_row_with_more_or_fewer_cells_is_found(row: str) -> None:
+    head = "| a | b |\n|---|---|\n| `x \\| y` | 2 |\n"
+    assert uneven_tables(head) == []
+    assert uneven_tables(f"{head}{row}\n") == ["| a | b |"]
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
