@@ -29,6 +29,18 @@ RUNS_ON = re.compile(
 )
 STARTED, NO_RESULT = "started in the background", "called, no result yet"
 NO_OUTPUT, UNQUOTED = "no output", "output not quoted"
+# Commands that change the work or check it.
+GIT = re.compile(
+    r"git (?:-\S+ (?:\S*/\S* )?)*(commit|push|pull|clone|checkout|switch|merge|rebase|reset|restore"
+    r"|revert|cherry-pick|stash(?! (?:list|show))|am|worktree(?! list)|tag(?= -[am])"
+    r"|(?:tag|branch)(?=(?: -[CDFMcdfmsu]\S*| --(?:delete|force|move))?\s+[^-\s]))(?![\w-])"
+)
+CHECKING = re.compile(
+    r"(?:py|unit)?tests?|jest|vitest|mocha|tox|nox|rspec|phpunit|ctest|check|lint|eslint|ruff"
+    r"|flake8|mypy|pyright|tsc|clippy|vet|credo|typecheck|build|compile|verify|make|ninja"
+    r"|gradlew?|mvn|javac?|msbuild|xcodebuild",
+    re.IGNORECASE,
+)
 # A command that only shows something, or makes room for another; and what reads or searches files,
 # of programs and of tools.
 SHOWS = re.compile(
@@ -128,8 +140,8 @@ def outcome_of(call: Call, command: str, most: int = 0) -> str:
 
 def _is_of_last(parts: Sequence[str]) -> bool:
     """Whether the end of what a chain printed is of its last command, which does not only show."""
-    is_chain = all(one.startswith("&&") for one in parts[1:])
-    return len(parts) == 1 or (is_chain and not SHOWS.match(parts[-1].lstrip("&")))
+    is_chain, last = all(one.startswith("&&") for one in parts[1:]), parts[-1].lstrip("&")
+    return len(parts) == 1 or (is_chain and not (SHOWS.match(last) and not GIT.match(last)))
 
 
 def _without_frame(lines: Sequence[str]) -> list[str]:
@@ -149,11 +161,13 @@ def _surrounds(line: str) -> bool:
 def shown_of(call: Call, command: str) -> str:
     """Return a result, of a long one its ends; nothing of a long one that the agent can read again.
 
-    That is files, what a search found in them, and fields.
+    That is files, what a search found in them, and fields, unless it is a failure or of a check.
     """
     text = call.result or ""
     parts = command_parts(call.command or "") or [call.tool.lower()]
-    is_again = call.path is not None or all(map(_READS.match, parts)) or _FIELDS.match(text)
+    is_told = call.failed or any(map(CHECKING.fullmatch, call.name_words))
+    is_shown = not is_told and (call.path is not None or _FIELDS.match(text))
+    is_again = is_shown or all(map(_READS.match, parts))
     is_outside = any(map(SCRATCH.search, command.split()))
     if len(text) > LONGEST_RESULT and is_again and not is_outside:
         return ""

@@ -14,6 +14,8 @@ from policyctx.compaction.extractive.files import (
     parts_in,
 )
 from policyctx.compaction.extractive.outcomes import (
+    CHECKING,
+    GIT,
     ID_SAID,
     LONGEST_WORDS,
     LOOKED_AT,
@@ -117,24 +119,12 @@ def _follow(tasks: dict[str, Quote], call: Call) -> bool:
     return True
 
 
-# Commands that change the work or check it.
-_GIT = re.compile(
-    r"git (?:-\S+ (?:\S*/\S* )?)*(commit|push|pull|clone|checkout|switch|merge|rebase|reset|restore"
-    r"|revert|cherry-pick|stash(?! (?:list|show))|am|worktree(?! list)|tag(?= -[am])"
-    r"|(?:tag|branch)(?=(?: -[CDFMcdfmsu]\S*| --(?:delete|force|move))?\s+[^-\s]))(?![\w-])"
-)
 # Commands of git that put other files in place, and how it says that they did not, or not yet.
 _MOVES = re.compile(
     r"\bgit (?:-C\s+\S+\s+)?(rebase|merge(?!-)|pull|cherry-pick|revert|am)\b(?! --(?:abort|quit))"
 )
 _NOTHING_NEW = re.compile(r"Already up[ -]to[ -]date|is up to date")
 _CONFLICT = re.compile(r"CONFLICT|[Cc]ould not apply|[Mm]erge conflict")
-_CHECKING = re.compile(
-    r"(?:py|unit)?tests?|jest|vitest|mocha|tox|nox|rspec|phpunit|ctest|check|lint|eslint|ruff"
-    r"|flake8|mypy|pyright|tsc|clippy|vet|credo|typecheck|build|compile|verify|make|ninja"
-    r"|gradlew?|mvn|javac?|msbuild|xcodebuild",
-    re.IGNORECASE,
-)
 # What runs another program, which is what counts.
 _RUNS = re.compile(
     r"(?:(?:env|sudo|time|npx|(?:ba|z)?sh|\w+=\S*|(?:\w+ )?(?:exec|run)(?: --)?)\s+)+"
@@ -148,7 +138,7 @@ _SAYS = re.compile(
     r"|create|delete|deploy|destroy|edit|fork|merge|migrate|open|publish|push|release|remove|rename"
     r"|reopen|revert|rollback|submit|switch|transfer|update|upload)(?:[-:.]\w+)*(?!\S)|(?<!\S)(?:\w+-)?"
     r"(?:(?P<shows>describe|get|help|info|inspect|list|log|search|show|status|view)"
-    rf"|(?!make|mvn|gradle)(?:{_CHECKING.pattern}))(?!\S)"
+    rf"|(?!make|mvn|gradle)(?:{CHECKING.pattern}))(?!\S)"
 )
 # The kinds of commands: checks, changes of something other than files of the work, and others.
 _CHECK, _CHANGE, _OTHER = "check ", "change ", "other "
@@ -288,6 +278,7 @@ def work_of(
             if is_new and call.tool and _listed(call) is None:
                 given = command or _given(call)
                 words, result = shown_of(call, command), call.result or ""
+                given_of = {one: by for one, by in given_of.items() if by != given}
                 if len(result) > LONGEST_WORDS:
                     # Of equal long results the newest stays.
                     looks.pop(given_of.pop(result, ""), None)
@@ -407,7 +398,7 @@ def _key_of(part: str) -> str:
     """Return the kind of a command, equal for two runs of it; empty if it only shows something."""
     runs = _RUNS.match(part)
     bare = " ".join(part[runs.end() if runs else 0 :].split())
-    if git := _GIT.match(bare):
+    if git := GIT.match(bare):
         return f"{_CHANGE}git {git[1]}"
     words = [word for word in bare.split() if "=" not in word and not word.startswith("-")]
     program = words[0].rpartition("/")[2] if words else ""
@@ -418,7 +409,7 @@ def _key_of(part: str) -> str:
         return f"{_CHANGE}{bare}"
     names = [*_PARTS_OF_NAME.split(program)]
     names += [word.rpartition("/")[2].rpartition(":")[2] for word in bare.split()[1:_FIRST_WORDS]]
-    if not any(map(_CHECKING.fullmatch, names)):
+    if not any(map(CHECKING.fullmatch, names)):
         return f"{_OTHER}{bare}"
-    is_one = _CHECKING.fullmatch(program) and program != "make"
+    is_one = CHECKING.fullmatch(program) and program != "make"
     return f"{_CHECK}{program if is_one else ' '.join(words[:2])}"

@@ -63,6 +63,8 @@ _REPLY = " [user] "
 _FILE = re.compile(
     r"(?P<path>.+?): (?P<state>edited|written|deleted|read|named)(?: again)?(?:: (?P<line>.+))?"
 )
+# The numbers of the lines that were read, in summaries that were written before.
+_LINES = re.compile(r":\d+-[\d,-]*$")
 # The beginning of the line of the files that were changed before the last commit.
 BEFORE_COMMIT = "Edited before the last commit: "
 
@@ -161,8 +163,12 @@ def _files_in(line: str) -> Iterator[FileState]:
         paths = line.removeprefix(BEFORE_COMMIT).split(", ")
         yield from (FileState(path, "edited", is_committed=True) for path in paths)
     elif found := _FILE.fullmatch(line):
-        for path in found["path"].split(", " if found["state"] in {"read", "named"} else "\n"):
-            yield FileState(path, found["state"], line=found["line"] or "")
+        line = found["line"] or ""
+        if found["state"] == "read":
+            paths = [_LINES.sub("", path) for path in found["path"].split(", ")]
+            yield from (FileState(path, "read", line=line) for path in paths)
+        elif found["state"] != "named":  # as calls were that said nothing of a file
+            yield FileState(found["path"], found["state"], line=line)
 
 
 def _quote(group: Group, line: str, message: int) -> Quote:

@@ -14,7 +14,7 @@ from tests.compaction.extractive.summaries import group, later, summary_of
 from tests.conversations import user
 
 line = st.text(min_size=1, max_size=40).map(lambda text: " ".join(text.split())).filter(bool)
-verbs = st.sampled_from(["read", "written", "edited", "deleted", "named"])
+verbs = st.sampled_from(["read", "written", "edited", "deleted"])
 
 
 def quotes(*, user: bool) -> st.SearchStrategy[tuple[Quote, ...]]:
@@ -48,6 +48,17 @@ def text_of(one: Contents) -> str:
 def test_a_written_summary_reads_back_unchanged(one: Contents) -> None:
     read = read_back(text_of(one))
     assert text_of(read.contents) == text_of(one)
+    assert read.left_over == ""
+
+
+def test_of_files_in_an_older_summary_those_that_were_used_are_read_back() -> None:
+    lines = ["- lid.py: edited: lid = 1", "- a.py, b.py: named", "- c.py:68-75,90-, d.py: read"]
+    read = read_back("\n".join((Group.FILES, *lines)))
+    assert [(one.path, one.state) for one in read.contents.files] == [
+        ("lid.py", "edited"),
+        ("c.py", "read"),
+        ("d.py", "read"),
+    ]
     assert read.left_over == ""
 
 

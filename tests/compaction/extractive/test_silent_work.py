@@ -182,10 +182,34 @@ def test_a_look_that_found_nothing_or_failed_in_part_is_not_listed(
     assert shown(summary) + steps(summary) == []
 
 
+PASSES = "\n".join(f"hall/test_pump.py::test_{i} PASSED" for i in range(40))
+
+
+@pytest.mark.parametrize(
+    ("tool", "given", "printed"),
+    [
+        ("run_tests", {"path": "hall/test_pump.py"}, f"{PASSES}\n1 failed, 40 passed"),
+        ("measure", {"path": "hall/pump.py"}, f"Error: no valve\n{PASSES}\n1 failed"),
+        ("get_product", {"number": "W57"}, json.dumps({"error": PASSES, "code": "1 failed"})),
+    ],
+)
+def test_a_long_result_of_a_check_or_a_failure_is_quoted(
+    tool: str, given: dict[str, Any], printed: str
+) -> None:
+    messages = made("c1", tool, given, printed)
+    if tool == "get_product":
+        messages[-1:] = [results(("c1", printed), error=True)]
+    [line] = shown(summary_of(GO, *messages, ANNOUNCED))
+    assert line.startswith(f"- {tool} ")
+    assert "1 failed" in line
+
+
 def test_a_result_that_is_the_same_again_is_quoted_once() -> None:
     page = "\n".join(f"[{i}] link to hall {i}" for i in range(200))
     looks = [*made("c1", "click", {"id": "a"}, page), *made("c2", "click", {"id": "b"}, page)]
     assert [line[:10] for line in shown(summary_of(GO, *looks))] == ["- click b "]
+    looks[2:2] = made("c3", "click", {"id": "a"}, "the valve of hall a")
+    assert shown(summary_of(GO, *looks))[0] == "- click a => the valve of hall a"
 
 
 def test_the_state_of_the_repository_is_kept_before_other_results() -> None:

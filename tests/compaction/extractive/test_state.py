@@ -356,6 +356,8 @@ def test_a_check_says_its_exit_code_and_names_the_files_that_were_edited_after_i
         ("make check || true", "12 passed\nexit code 0", "12 passed"),
         ('make check; echo "done"', "12 passed\ndone\nexit code 0", "12 passed"),
         ("make check && echo done", "12 passed\nexit code 2", "exit code 2: 12 passed"),
+        ("make check && git push", "a\nb\nEverything up-to-date", "b / Everything up-to-date"),
+        ("make check && git log", "a\nb\nMend the lid", "output not quoted"),
     ],
 )
 def test_a_check_stands_also_when_its_output_says_nothing(
