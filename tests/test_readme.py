@@ -68,7 +68,6 @@ def test_every_command_runs_in_the_order_of_the_readme(
     for command in [*(words[1:] for words in others), ["test", "researcher.feature"]]:
         run = policyctx(*[word.replace("~", str(home)) for word in command], cwd=home)
         assert run.returncode == 0, (command, run.stdout, run.stderr)
-    assert Path("smaller.json").stat().st_size < Path("demo/session.json").stat().st_size
 
 
 @pytest.mark.slow
