@@ -193,7 +193,9 @@ def _without(
     for i, one in enumerate(quotes):
         if i in lost:
             missing[one.user] += one.gap or 1
-        elif i not in repeated:
+        elif i in repeated:
+            missing[one.user] += one.gap if one.gap > 1 else 0
+        else:
             more, missing[one.user] = missing[one.user], 0
             yield one._replace(gap=(one.gap or 1) + more) if more else one
 

@@ -164,12 +164,17 @@ def _orders_in(text: str, told: Container[str]) -> Iterator[Quote]:
 
 def _once(quotes: Iterable[Quote], seen: Iterable[str] = ()) -> Iterator[Quote]:
     """Yield the quotes without messages that say nothing new beside those `seen`."""
-    known = {*seen}
+    known, missing = {*seen}, 0
     for _, group in groupby(quotes, key=lambda one: one.message):
-        pieces = list(group)
-        texts = {one.text for one in pieces}
-        yield from _changing(() if texts <= known else pieces)
+        first, *others = group
+        texts = {first.text, *(one.text for one in others)}
+        if texts <= known:
+            missing += sum(one.gap for one in (first, *others) if one.gap > 1)
+            continue
+        first = first._replace(gap=(first.gap or 1) + missing) if missing else first
+        yield from _changing((first, *others))
         known |= texts
+        missing = 0
 
 
 def _changing(quotes: Iterable[Quote]) -> Iterator[Quote]:

@@ -17,11 +17,15 @@ from hypothesis import strategies as st
 
 from policyctx.compaction.assembly import History
 from policyctx.compaction.extractive import (
+    Group,
     extractive_summary,
     ranked_units,
     summary_lines,
 )
-from policyctx.compaction.extractive.fitting import Unit
+from policyctx.compaction.extractive.fitting import Unit, with_room
+from policyctx.compaction.extractive.languages import cues_of
+from policyctx.compaction.extractive.said import Quote
+from policyctx.compaction.extractive.summary import gathered
 from policyctx.messages.reading import items_of
 from policyctx.policy.models.compaction import Summary
 from policyctx.tokens.counter import counter_for
@@ -317,3 +321,26 @@ def test_one_text_of_a_megabyte_is_cut_down(unit: str) -> None:
     assert "Mind port 4711." in summary
     assert words(summary) <= Summary().max_words
     assert len(summary) < 50_000
+
+
+def test_quotes_without_room_count_where_all_else_of_their_message_was_said_before() -> None:
+    texts = [(f"Hall {i} has {i} pumps.", "Never open lid 4.") for i in range(1_000)]
+    quotes = [Quote(text, i, user=True) for i, both in enumerate(texts) for text in both]
+    found = with_room(quotes, 400, cues_of())
+    assert len(found) < 300
+    assert sum(one.gap or 1 for one in found) == len(quotes)
+
+
+def test_the_places_of_quotes_are_those_of_a_summary_with_room_for_all() -> None:
+    texts = [
+        f"Hall {i} has pumps{' and valves' * 20}.\n\nNever open lid {i // 40}."
+        for i in range(1_000)
+    ]
+    lids = "\n".join(f"- Never open lid {i}." for i in range(25))
+    messages = [user("A summary."), *(user(text) for text in texts)]
+    history = History(messages, {0: f"{Group.USER}\n{lids}"})
+    whole, found = (
+        gathered(history, cues_of(), room=room).said[Group.USER] for room in (None, 400)
+    )
+    assert len(found) < 300 < len(whole)
+    assert sum(one.gap or 1 for one in found) == sum(one.gap or 1 for one in whole)
