@@ -25,8 +25,10 @@ def export_anthropic(policy: Policy, strict: Strict = False, as_json: Json = Fal
     Each step and key that stays behind is listed on stderr with the reason: a key if the server
     does something else there, a whole step if it runs on arrival or on overflow, takes other item
     types, some tools or ephemeral ones alone, has other gates, alternatives of gates or another
-    shape of `keep_recent`, or is the second of its kind. Exits with 1 under --strict if there is
-    one.
+    shape of `keep_recent`, or is the second of its kind. Where only keys stay behind, the server
+    may clear more than the policy: it knows no `until` and no globs of pinned tools, and without
+    `keep_recent` clears the newest results too. A share is one of `model.context_window`, 200,000
+    if the policy sets none. Exits with 1 under --strict if anything stays behind.
 
     Example: policyctx export anthropic policy.yaml --strict
     """

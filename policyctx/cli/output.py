@@ -108,7 +108,7 @@ class Grid:
         has_head: bool = True,
     ) -> None:
         self._head = [columns] if has_head else []
-        self._columns, self._numeric, self._whole = columns, frozenset(numeric), whole
+        self.columns, self._numeric, self._whole = columns, frozenset(numeric), whole
         self._rows = [tuple(map(_cell, row)) for row in rows]
         self._is_ruled = sys.stdout.isatty()
         by_column = zip(columns if has_head else [""] * len(columns), *self._rows, strict=True)
@@ -127,7 +127,7 @@ class Grid:
 
     def _lines(self, out: Console) -> Iterator[Segment]:
         edge, gap = (" ", "   ") if self._is_ruled else ("", "  ")
-        flush_right = [name in self._numeric for name in self._columns]
+        flush_right = [name in self._numeric for name in self.columns]
 
         def line(cells: Sequence[str]) -> str:
             parts = []
@@ -149,7 +149,7 @@ class Grid:
         """Return the table as the library lays it out, which wraps what does not fit."""
         box = SIMPLE_HEAD if self._is_ruled else None
         made = Table(box=box, pad_edge=False, width=width, show_header=bool(self._head))
-        for column in self._columns:
+        for column in self.columns:
             made.add_column(
                 column,
                 justify="right" if column in self._numeric else "left",
@@ -170,13 +170,13 @@ class Grid:
         while kept:
             needed = [
                 width if name in self._numeric | kept else min(width, _WRAPPED_WIDTH)
-                for name, width in zip(self._columns, self._widths, strict=True)
+                for name, width in zip(self.columns, self._widths, strict=True)
             ]
             if (least := sum(needed) + self._gaps) <= out.width:
                 break
             if out.soft_wrap:
                 return self._numeric | kept, least
-            widths = zip(needed, self._columns, strict=True)
+            widths = zip(needed, self.columns, strict=True)
             kept.remove(max((n, c) for n, c in widths if c in kept)[1])
         return self._numeric | kept, None
 

@@ -162,13 +162,16 @@ def _print(out: Console, found: progress.Progressed[inventory.UsedSession]) -> N
         return
     whole = inventory.used(found.results)
     out.print()
-    out.print(_table(found.results, whole, out.width))
+    table = _table(found.results, whole, out.width)
+    out.print(table)
     out.print()
-    output.print_wrapped(
-        out,
-        "tokens: prompts and output as billed; cached: the share of the prompts that was read from"
-        f" the cache; $: at the prices of the day of each call, by {prices_source()}",
-    )
+    meanings = {
+        "tokens": "prompts and output as billed",
+        "cached": "the share of the prompts that was read from the cache",
+        "$": f"at the prices of the day of each call, by {prices_source()}",
+    }
+    said = (f"{column}: {meanings[column]}" for column in table.columns if column in meanings)
+    output.print_wrapped(out, "; ".join(said))
     for name, number in whole.without_price.items():
         output.print_wrapped(out, f"no price for {counted(number, 'call')} to {name}")
     if whole.without_usage:

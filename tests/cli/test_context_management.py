@@ -55,6 +55,31 @@ def test_strict_exits_with_1_and_prints_the_edits_all_the_same() -> None:
     assert (run.returncode, json.loads(run.stdout)) == (1, {"edits": []})
 
 
+def test_the_page_says_that_coding_agent_clears_all_results_over_the_assumed_window() -> None:
+    run = policyctx("export", "anthropic", "coding-agent")
+    assert json.loads(run.stdout)["edits"][0] == {
+        "type": "clear_tool_uses_20250919",
+        "trigger": {"type": "input_tokens", "value": 200_000},
+        "keep": {"type": "tool_uses", "value": 0},
+    }
+    assert "until: the server clears all but what `keep` says" in run.stderr
+    assert "context_window" not in run.stderr
+    assert "`coding-agent` clears every tool result once the prompt has more than 200,000" in PAGE
+
+
+def test_a_tool_that_a_glob_pins_is_cleared_like_the_others(tmp_path: Path) -> None:
+    file = tmp_path / "pins.yaml"
+    file.write_text(
+        "apiVersion: policyctx/v1\nname: pins\nitems: {tool_result: {offload: true}}\n"
+        'tools: {"mcp__*": {pin: true}, Bash: {pin: true}}\n'
+        "steps:\n  - {name: late, do: clear, select: {types: [tool_result]}}\n"
+    )
+    run = policyctx("export", "anthropic", file)
+    [edit] = json.loads(run.stdout)["edits"]
+    assert edit["exclude_tools"] == ["Bash"]
+    assert "tools.mcp__*.pin: the server takes names, and no globs: mcp__*" in run.stderr
+
+
 def test_a_step_on_overflow_stays_behind(tmp_path: Path) -> None:
     file = tmp_path / "overflow.yaml"
     file.write_text(

@@ -157,6 +157,21 @@ def test_each_project_has_one_line_with_its_last_part_and_its_day(
     assert lines[start + 3].startswith("all ")
 
 
+@pytest.mark.parametrize(("width", "is_wide"), [(40, False), (70, False), (120, True)])
+def test_a_column_is_explained_where_it_is_shown(
+    home: Path, monkeypatch: pytest.MonkeyPatch, width: int, is_wide: bool
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    claude(home / ".claude/projects/p/a.jsonl", cwd="/srv/" + "long-name-of-a-service/" * 3)
+    run = policyctx("sessions", "--no-replay", "--jobs", "1")
+    assert run.returncode == 0
+    [head] = [line.split() for line in run.stdout.splitlines() if line.startswith("agent ")]
+    assert ("cached" in head) == is_wide
+    below = run.stdout.partition("\nall ")[2]
+    for column in ("tokens", "cached", "$"):
+        assert (f"{column}:" in below) == (column in head)
+
+
 def test_paths_are_read_in_place_of_the_agents_folders(home: Path, tmp_path: Path) -> None:
     claude(home / ".claude/projects/p/own.jsonl")
     elsewhere = tmp_path / "elsewhere"

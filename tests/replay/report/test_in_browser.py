@@ -446,6 +446,23 @@ def test_sessions_are_named_by_words_and_day_and_found_by_their_file(
     assert named.get_attribute("title") == "b.jsonl"
 
 
+def test_a_title_with_a_long_path_stays_in_its_card(browser: WebDriver, tmp_path: Path) -> None:
+    path = f"/Users/somebody/repositories/{'a_folder_with_a_long_name/' * 4}file.py"
+    sessions = [replayed(task=path, began=A_DAY), replayed(4, task=f"Read @{path}", began=A_DAY)]
+    emulated(browser, width=390, height=844)
+    try:
+        browser.get(report(tmp_path / "out.html", *sessions).as_uri())
+        cards = part(browser, "Sessions").find_elements(By.CSS_SELECTOR, "tbody tr")
+        assert len(cards) == 2
+        for card in cards:
+            titled = card.find_elements(By.CSS_SELECTOR, "td button, td .muted")
+            assert len(titled) == 2
+            end = card.rect["x"] + card.rect["width"]
+            assert all(one.rect["x"] + one.rect["width"] <= end for one in titled)
+    finally:
+        emulated(browser)
+
+
 def test_the_net_of_each_session_is_drawn_with_its_summaries_and_re_reads(
     browser: WebDriver, tmp_path: Path
 ) -> None:
