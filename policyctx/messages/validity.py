@@ -117,15 +117,12 @@ class _Seen(NamedTuple):
         return bool(self.items) and all(item.kind == "thinking" for item in self.items)
 
     @property
-    def is_text_of_client(self) -> bool:
-        """Whether the message is a text without an id, such as a compaction writes.
-
-        The provider knows what led to a text by its id only.
-        """
+    def needs_what_led_to_it(self) -> bool:
+        """Whether the message is an item of the provider, which knows a text by its id only."""
         if not all(item.kind == "assistant_message" for item in self.items):
-            return False
+            return self.shape.splits_replies
         plain = self.shape.plain(self.message)
-        return isinstance(plain, dict) and plain.get("id") is None
+        return not isinstance(plain, dict) or plain.get("id") is not None
 
 
 def _seen(messages: Sequence[Message], items: Sequence[Item], shapes: Shapes) -> list[_Seen]:
@@ -181,7 +178,7 @@ def _parted_thinking(stretch: _Stretch) -> Iterator[str]:
         is_reply = each.is_of_split_reply(was_reply)
         if not was_reply:
             is_led = place == 0 and not stretch.begins_list  # by what is before the stretch
-        if is_reply and not is_led and not each.is_text_of_client:
+        if is_reply and not is_led and each.needs_what_led_to_it:
             if not each.is_thinking:
                 yield "a reply begins without the reasoning that led to it"
             is_led = True

@@ -97,6 +97,18 @@ def test_a_text_of_a_client_may_leave_a_reply_without_reasoning(behind: list[Mes
     assert new_problems([GO, NOTED, *behind, GO], [GO, *behind, GO]) == []
 
 
+@pytest.mark.parametrize("between", [[GO], [reasoning("1"), NOTED | {"id": "msg_1"}]])
+def test_behind_a_text_of_a_client_a_message_of_another_shape_needs_no_reasoning(
+    between: list[Message],
+) -> None:
+    made = {"id": "a", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+    chat: list[Message] = [
+        {"role": "assistant", "tool_calls": [made]},
+        {"role": "tool", "tool_call_id": "a", "content": "found"},
+    ]
+    assert new_problems([GO, NOTED, *between, *chat, GO], [GO, NOTED, *chat, GO]) == []
+
+
 def test_behind_a_text_of_a_client_an_item_needs_the_reasoning_that_led_to_it() -> None:
     messages = [GO, NOTED, reasoning("1"), call("a"), output("a"), GO]
     assert new_problems(messages, messages[:2] + messages[3:]) == [
