@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, TypeAlias
@@ -31,7 +30,6 @@ with required(
     from litellm.integrations.custom_logger import CustomLogger
 
 SessionOf: TypeAlias = Callable[[Any, Mapping[str, Any]], Session | None]
-_log = logging.getLogger(__name__)
 
 # The sessions that are kept between calls; the store has what is needed to go on with another one.
 _MOST_SESSIONS = 256

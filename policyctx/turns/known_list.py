@@ -224,9 +224,9 @@ class KnownList:
     def form_of(self, messages: Sequence[Message]) -> Form | None:
         """Return the form of this list with which another list begins, None if there is none.
 
-        Or which begins with the other list: that is a guess, since it may go on with the dropped
-        items. A list that begins with both forms counts as it was given, unless its objects show
-        that it was returned; see `_is_output`.
+        If the form goes on where the other list ends, it is a guess: the other list may go on with
+        the dropped items. A list that begins with both forms counts as it was given, unless its
+        objects show that it was returned; see `_is_output`.
         """
         conversation, ended = self.conversation, list[ItemKey]()
         form, gone = self.given, conversation.gone_before
