@@ -65,12 +65,14 @@ def test_the_page_of_the_demo_shows_its_output(tmp_path: Path) -> None:
 def test_the_policy_in_the_readme_decides_as_described(tmp_path: Path) -> None:
     policy = OffloadPolicy(parsed_policy(PolicySource("README.md", block("yaml"))))
     assert len(block("yaml").splitlines()) == 10
-    messages = session_of(*["word " * 600] * 4)
-    for tool in ("mcp__web__get",) * 4 + ("update_todo",) * 4:
-        messages += [calls((f"m{len(messages)}", tool))]
-        messages += [results((f"m{len(messages) - 1}", "word " * 300))]
-    decisions = Session(policy, root=tmp_path, session_id="s").plan(messages).to_save
-    assert [d.item.tool for d in decisions] == ["Bash", "mcp__web__get"]
+    few, enough = 600, 30_000
+    for words, tools in ((few, []), (enough, ["Bash", "mcp__web__get"])):
+        messages = session_of(*[f"{words} " * words] * 4)
+        for tool in ("mcp__web__get",) * 4 + ("update_todo",) * 4:
+            messages += [calls((f"m{len(messages)}", tool))]
+            messages += [results((f"m{len(messages) - 1}", "word " * 300))]
+        decisions = Session(policy, root=tmp_path, session_id=f"{words}").plan(messages).to_save
+        assert [d.item.tool for d in decisions] == tools
 
 
 @pytest.mark.parametrize("path", [*ROOT.glob("docs/*.md")], ids=lambda path: path.name)
