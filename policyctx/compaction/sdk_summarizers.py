@@ -41,7 +41,7 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 # For an endpoint of the policy's own that no key was named for: no other key may go there.
 _NO_KEY = "none"
 # Claude docs, "Models overview": a million tokens from 4.6 on, except Haiku. Counted with o200k,
-# text has about so many fewer tokens; 1.5 is on the safe side for models not known.
+# text has fewer tokens by these factors; 1.5 is on the safe side for unknown models.
 _ANTHROPIC_WINDOW, _LARGE_WINDOW = 200_000, 1_000_000
 _LARGE_FROM, _LARGE_FAMILIES = (4, 6), ("opus", "sonnet", "fable")
 _ANTHROPIC_TOKENS_PER_COUNTED, _TOKENS_PER_COUNTED_BEFORE, _DENSER_FROM = 1.5, 1.25, (4, 7)

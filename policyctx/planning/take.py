@@ -162,11 +162,11 @@ def left_in_place(
     first = file if planned is None else planned
 
     def in_place_of(value: str) -> str | None:
-        """Return the placeholder of one string, which tells of it; None where the string stays."""
+        """Return the placeholder that describes one string; None where the string stays."""
         expected = rendered_placeholder(wording, item, first, facts, string=value)
         if facts.length(value, unit) <= facts.length(expected, unit):
             return None
-        # A placeholder of an earlier call tells of another text, so it may be the longer one.
+        # A placeholder of an earlier call describes another text, so it may be longer.
         if named_path(wording, with_text(item, value), first, facts) is not None:
             return None
         if planned is None:

@@ -53,7 +53,7 @@ _READS = re.compile(
     r"|printf|wc|sort|uniq|xargs|read|view|git (?:grep|ls-files|diff|show)|\S.* --help)(?![\w-])"
 )
 _PASSED = re.compile(r"^exit code 0(?: of the last command)?(?:: |$)")
-# What is no text but fields, of which an end says nothing of the rest.
+# Fields, such as JSON: the end of them does not describe the rest.
 _FIELDS = re.compile(r"\s*(?:\{|\[\s*[{\[])")
 
 _EXIT_CODE = re.compile(r"\bexit(?:ed)?[ _](?:with )?(?:code|status)\W{1,3}(\d+)", re.IGNORECASE)
