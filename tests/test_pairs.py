@@ -15,6 +15,7 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from openai.types.responses.response_input_item_param import ResponseInputItemParam
 from pydantic import TypeAdapter
 from pydantic_ai.messages import (
+    CompactionPart,
     ModelRequest,
     ModelResponse,
     NativeToolCallPart,
@@ -699,6 +700,51 @@ LATE_OF_HOSTS: dict[str, tuple[list[Message], list[Message]]] = {
     ),
 }
 SHAPES |= {"langchain": (LangChainShape(),), "pydantic_ai": (PydanticAIShape(),)}
+
+
+# A message that no summary replaces, with a call whose result is a message of its own.
+HALF_DROPPED: dict[str, tuple[list[Message], list[Message]]] = {
+    "anthropic": (
+        [GO, assistant(TEXT)],
+        [assistant({"type": "compaction", "content": "8081"}, USE), user(RESULT)],
+    ),
+    "pydantic_ai": (
+        [PYDANTIC_GO, PYDANTIC_SO],
+        [
+            ModelResponse([CompactionPart("8081"), ToolCallPart("run", {}, tool_call_id="t")]),
+            ModelRequest([ToolReturnPart("run", "found", tool_call_id="t")]),
+        ],
+    ),
+    # The answer to the first call may come late; the second call with its id stays with it.
+    "chat and responses": (
+        [GO, {"role": "assistant", "content": "so"}],
+        [
+            function("a"), GO, chat_calls(("t", "run", "{}"), ("a", "run", "{}")),
+            chat_result("t", "found"), chat_result("a", "8081"),
+        ],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("step", ["drop", "calls", "arrival"])
+@pytest.mark.parametrize("where", HALF_DROPPED)
+def test_a_compaction_keeps_a_message_of_which_a_call_was_dropped_with_its_result(
+    where: str, step: str
+) -> None:
+    """The plan counts what the compaction replaces, and a restarted session sends the same."""
+    shapes = SHAPES.get(where, ())
+    session = session_with(step, "compact", shapes=shapes)
+    said, pair = HALF_DROPPED[where]
+    messages = [*said, *pair, *said, *said[:1]]
+    planned = session.plan(messages).compaction
+    result = session.apply(messages)
+    assert planned is not None
+    assert result.compaction is not None
+    assert planned.messages == result.compaction.stats.compacted_message_count
+    assert "8081" in str(result.messages)
+    assert "found" not in str(result.messages)
+    restarted = Session(session.policy, session_id="s", store=session.store, shapes=shapes)
+    assert restarted.apply(messages).messages == result.messages
 
 
 def of_late(where: str) -> tuple[list[Message], list[Message]]:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
+from itertools import filterfalse
 from typing import NamedTuple
 
 from policyctx.definitions.items import MEDIA_TYPES, Item
@@ -133,8 +134,8 @@ def _kept(
     last = carried if carried is not None and end == reading.message_count else end
     late = (m for m in open_calls if m < last and reading.opening_roles[m] != "assistant")
     kept = (message for message in (*reading.staying, *late) if start <= message < end)
-    bound = {m for m in reading.bound_messages(kept) if start <= m < end}
-    return tuple(sorted(bound.union(systems)))
+    bound = filterfalse(outlook.is_removed, reading.bound_messages(kept))
+    return tuple(sorted({m for m in bound if start <= m < end}.union(systems)))
 
 
 def _newest_of_user(outlook: Outlook) -> int | None:
