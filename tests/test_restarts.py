@@ -558,25 +558,27 @@ def both(one: Any, other: Any) -> Any:
 DATA = "iVBORw0KGgo="
 
 
-def late_picture(shape: str, i: int) -> Any:
-    """A second result of the call of a round, with words and an image."""
-    found = late_result(shape, i)
+def late_picture(shape: str, i: int, *shown: str) -> Any:
+    """A second result of the call of a round, with words and images."""
+    found, data = late_result(shape, i), shown or (DATA,)
     words = f"late {i} " * 40
-    inline = {"inline_data": {"mime_type": "image/png", "data": DATA}}
+    inline = [{"inline_data": {"mime_type": "image/png", "data": one}} for one in data]
     if shape == "google":
-        found.parts[0].function_response.parts = [types.FunctionResponsePart.model_validate(inline)]
+        parts = [types.FunctionResponsePart.model_validate(one) for one in inline]
+        found.parts[0].function_response.parts = parts
     elif shape == "gemini":
         found["parts"][0]["functionResponse"]["parts"] = [
-            {"inlineData": {"mimeType": "image/png", "data": DATA}}
+            {"inlineData": {"mimeType": "image/png", "data": one}} for one in data
         ]
     elif shape == "bedrock":
         held = found["content"][0]["toolResult"]["content"]
-        held.append({"image": {"format": "png", "source": {"bytes": DATA}}})
-    elif shape == "responses":
-        found["output"] = [{"type": "input_text", "text": words}, picture(shape, DATA)]
+        held += [{"image": {"format": "png", "source": {"bytes": one}}} for one in data]
     else:
+        pictures = [picture(shape, one) for one in data]
+        key = "output" if shape == "responses" else "content"
+        kind = "input_text" if shape == "responses" else "text"
         held = found["content"][0] if shape == "anthropic" else found
-        held["content"] = [{"type": "text", "text": words}, picture(shape, DATA)]
+        held[key] = [{"type": kind, "text": words}, *pictures]
     return found
 
 
@@ -642,6 +644,34 @@ def test_an_image_in_a_second_result_is_no_equal_one_that_left_the_first_after_a
         found = json.loads(json.dumps(found).replace("late", "more"))
     again = [*left, reply(shape, "so"), found]
     assert left_before_decisions(live, again, shape) == again
+
+
+@in_each_form(*IMAGE_SHAPES, "bedrock")
+@pytest.mark.parametrize("shown", ["AAAA BBBB", "AAAA BBBB AAAA", "BBBB AAAA AAAA BBBB"])
+def test_images_of_a_result_left_one_after_the_other_and_the_same_list_comes_after_a_restart(
+    shown: str, shape: str, tmp_path: Path
+) -> None:
+    """Their placeholders are equal, and the list has that of an image that left before."""
+    compiled = policy("""\
+        items: {image: {offload: true}}
+        min_chars: 0
+        placeholder: "[gone]"
+        store: {sync: never}
+        steps:
+          - name: seen
+            do: clear
+            must_shrink: false
+            select: {types: [image], keep_recent: {items: 1, per: type, batches: split}}
+        """)
+    live = opened(compiled, tmp_path, shape)
+    shot = late_picture(shape, 0, *shown.split())
+    given = [*ROUNDS[shape](0)[:-1], shot]
+    for i in (1, 2):
+        back = live.apply(list(given)).messages
+        given = [*back, reply(shape, "so"), *ROUNDS[shape](i)[:-1], late_picture(shape, i)]
+        left = live.apply(list(given))
+        assert len(left.plan.new) == 1
+        assert left_of(live, given, shape) == list(left.messages)
 
 
 @in_all_shapes

@@ -1,8 +1,8 @@
 """`Identities`: which item of the ledger each item of a list is, also after the list was edited."""
 
 from array import array
-from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Sequence
+from collections import defaultdict, deque
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, repeat
 from operator import itemgetter
 
@@ -117,28 +117,23 @@ class Identities:
         found = self._hash(position)
         kind, call = self._items[position].kind, self._items[position].tool_use_id
         self._count_alike(position, position + 1)
-        before = self._ranks[position]
+        gone: Iterable[int] = self._gone.get((kind, call, found), ())
         if (result := self._items[position].inside) is not None:
-            before += self._left_inside(result, (kind, call, found))
-        gone = self._gone.get((kind, call, found), ())
-        return ItemKey(kind, call, found, _not_gone(before, gone))
+            gone = sorted({*gone, *self._left_inside(result, (kind, call, found))})
+        return ItemKey(kind, call, found, _not_gone(self._ranks[position], gone))
 
-    def _left_inside(self, result: int, equal: tuple[str, str | None, str]) -> int:
-        """Return how many of the equal texts are placeholders inside results instead of items.
+    def _left_inside(self, result: int, equal: tuple[str, str | None, str]) -> Iterator[int]:
+        """Yield the occurrences of equal items for which texts inside results stand.
 
-        Up to this result; what stands for an image there is a text like any other.
+        Up to this result; of equal texts each stands for the next item in the order of decisions.
         """
-        left = Counter(self._ledger.left_of(equal))
-        if not left:
-            return 0
-        results = [
-            item
-            for item in self._items[: result + 1]
-            if item.kind == "tool_result" and item.tool_use_id == equal[1]
-        ]
-        return sum(
-            min(most, sum(_times(text, item) for item in results)) for text, most in left.items()
-        )
+        for text, keys in self._ledger.left_inside(equal).items():
+            times = sum(
+                _times(text, item)
+                for item in self._items[: result + 1]
+                if item.kind == "tool_result" and item.tool_use_id == equal[1]
+            )
+            yield from (key.occurrence for key in keys[:times] if key[:3] == equal)
 
     def key_and_chars(self, position: int) -> tuple[ItemKey, int]:
         """Return the key of an item, and the characters that it had before a placeholder."""

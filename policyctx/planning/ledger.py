@@ -178,10 +178,12 @@ class LedgerEntry(NamedTuple):
     def place(self) -> RenderedKey:
         """The key to find its placeholder by: the kind it is read as, its tool-use id, its text.
 
-        A rewritten result is found by the hash of its text instead.
+        A rewritten result is found by the hash of its text. Media inside results have no kind
+        there: equal texts may stand for an image and for a document.
         """
         kind, call, *_ = self.key
-        return self.reads_as or kind, call, self.rewritten or self.placeholder
+        read = self.reads_as or ("" if kind in MEDIA_TYPES else kind)
+        return read, call, self.rewritten or self.placeholder
 
 
 # The last fields of an entry, which a record lacks where they have these values.
@@ -371,13 +373,14 @@ class Ledger:
 
     def rendered(self, item: Item) -> dict[ItemKey, LedgerEntry]:
         """Return the entries that left this very text, oldest first."""
-        found = self._rendered.get((item.kind, item.tool_use_id, item.text))
-        if found is None and self.may_be_rewritten(item):
-            place = item.kind, item.tool_use_id, content_hash(item.whole)
-            found = self._rendered.get(place)
-        if isinstance(found, LedgerEntry):
-            return {found.key: found}
-        return found or {}
+        found = self._at((item.kind, item.tool_use_id, item.text))
+        if not found and self.may_be_rewritten(item):
+            found = self._at((item.kind, item.tool_use_id, content_hash(item.whole)))
+        return found
+
+    def _at(self, place: RenderedKey) -> dict[ItemKey, LedgerEntry]:
+        found = self._rendered.get(place)
+        return {found.key: found} if isinstance(found, LedgerEntry) else found or {}
 
     def may_be_rewritten(self, item: Item) -> bool:
         """Return whether a result like this one ever stood with something inside it removed."""
@@ -388,11 +391,15 @@ class Ledger:
         entry = self.entries.get(key)
         return entry is not None and entry.action.leaves_nothing
 
-    def left_of(self, equal: tuple[str, str | None, str]) -> list[str]:
-        """Return the placeholders of all that have this kind, tool-use id and hash."""
+    def left_inside(self, equal: tuple[str, str | None, str]) -> dict[str, list[ItemKey]]:
+        """Return the placeholders of equal media in results, each with the keys that left it."""
         keys = (ItemKey(*equal, occurrence) for occurrence in (0, *self._repeats.get(equal, ())))
         found = (self.entries.get(key) for key in keys)
-        return [entry.placeholder for entry in found if entry and entry.placeholder is not None]
+        texts = {entry.placeholder for entry in found if entry and entry.placeholder is not None}
+        return {
+            text: [k for k in self._at(("", equal[1], text)) if self.entries[k].placeholder == text]
+            for text in texts
+        }
 
     def as_decided(self, item: Item, *, as_json: bool = False) -> Item:
         """Return an item with the text under which it was decided or marked.

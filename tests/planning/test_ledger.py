@@ -1,9 +1,10 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Sequence
+from itertools import permutations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,7 +13,7 @@ from policyctx.messages.reading import items_of
 from policyctx.planning.identities import Identities
 from policyctx.planning.ledger import ItemKey, Ledger, LedgerEntry
 from policyctx.planning.placeholders import content_hash
-from tests.conversations import Message, calls, results, session_of, user
+from tests.conversations import Message, calls, picture, results, session_of, user
 from tests.planning.plans import ALL, adopted, planned, planner
 
 OFFLOAD = f"{ALL}steps: [{{name: s, do: offload, must_shrink: false}}]"
@@ -66,6 +67,34 @@ def test_a_placeholder_of_another_call_is_a_text_like_any_other() -> None:
     ledger = Ledger([entry(key, "one")])
     [_, other] = items_of([user(), results(("b", "[gone]"))])
     assert not ledger.rendered(other)
+
+
+GONE = {"type": "text", "text": "[gone]"}
+
+
+def inside(*parts: Sequence[Message], ledger: Ledger | None = None) -> list[ItemKey]:
+    """Return the keys of the media inside results of one id with these blocks."""
+    found = keys([results(*(("a", list(part)) for part in parts if part))], ledger)
+    return [key for key in found if key.kind != "tool_result"]
+
+
+@pytest.mark.parametrize("split", [0, 1], ids=["one result", "two results of one id"])
+def test_equal_texts_inside_results_stand_for_the_media_that_were_decided_first(split: int) -> None:
+    document = {"type": "document", "source": {"type": "text", "data": "words"}}
+    media = [picture(), document, picture()]
+    whole = inside(media)
+    for order in permutations(range(3)):
+        ledger = Ledger([entry(whole[i], "[gone]") for i in order])
+        for left in (order[:count] for count in range(4)):
+            blocks = [GONE if i in left else block for i, block in enumerate(media)]
+            found = inside(blocks[:split], blocks[split:], ledger=ledger)
+            assert found == [key for i, key in enumerate(whole) if i not in left]
+
+
+def test_a_text_inside_a_result_stands_for_no_image_that_was_dropped_since() -> None:
+    first, second, third = inside([picture("AAAA"), picture("BBBB"), picture("BBBB")])
+    ledger = Ledger([entry(first, "x"), entry(second, "x"), entry(first, "x", Action.DROP)])
+    assert inside([GONE, picture("BBBB")], ledger=ledger) == [third]
 
 
 def test_an_entry_is_found_for_the_very_content_only() -> None:
@@ -150,10 +179,6 @@ def test_equal_items_keep_the_order_in_which_their_placeholders_came() -> None:
     ledger = Ledger(entry(key, "go") for key in (second, first, third, second))
     [item] = items_of([user("[gone]")])
     assert [*ledger.rendered(item)] == [second, first, third]
-    assert Counter(ledger.left_of(first[:3])) == {"[gone]": 3}
-    ledger.add([entry(third, "go", Action.DROP)])
-    assert Counter(ledger.left_of(first[:3])) == {"[gone]": 2}
-    assert ledger.left_of(("user_message", None, content_hash("another"))) == []
 
 
 def test_the_newest_decision_of_an_item_stands_for_its_placeholder() -> None:
