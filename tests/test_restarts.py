@@ -1286,6 +1286,24 @@ def test_replies_that_were_dropped_at_the_end_leave_a_list_that_is_cut_off_behin
     assert left_before_decisions(live, own[:2], shape) == left
 
 
+@in_all_shapes
+def test_a_placeholder_stays_in_a_part_of_the_returned_list_where_an_equal_one_was_dropped(
+    shape: str, tmp_path: Path
+) -> None:
+    """The caller cuts off the list at either end."""
+    steps = EQUAL.replace("OVER", "7").replace("user_message", "assistant_message")
+    offloadable = "items: {assistant_message: {offload: true}}\nmin_chars: 0\n"
+    compiled = policy(f"{offloadable}store: {{sync: never}}\nsteps:\n{steps}")
+    live = opened(compiled, tmp_path, shape)
+    rounds = [[ROUNDS[shape](i)[0], reply(shape, f"reply {i}")] for i in range(5)]
+    back = live.apply([one for each in rounds[:3] for one in each]).messages
+    assert str(back).count("[gone]") == 3
+    back = live.apply([*back, *rounds[3], rounds[4][0]]).messages
+    assert str(back).count("[gone]") == 2
+    for part in [*(back[:end] for end in range(1, len(back))), back[2:]]:
+        assert left_before_decisions(live, list(part), shape) == list(part)
+
+
 OLD_RESULTS = """
 items: {tool_result: {offload: true, keep_recent: 1}}
 steps: [{name: old, do: offload}]

@@ -7,7 +7,7 @@ message stays, and so do messages without which the order of the roles would be 
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from policyctx.definitions.items import Item, Message
@@ -18,7 +18,7 @@ from policyctx.messages.shapes.shape import SYSTEM_ROLES, call_key, call_keys
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.decisions import Decision, Reason
 from policyctx.planning.identities import Identities
-from policyctx.planning.ledger import ItemKey, Ledger, Mark
+from policyctx.planning.ledger import ItemKey, Ledger, Mark, RenderedKey
 from policyctx.planning.placeholders import content_hash
 
 _NEWEST = "no newer message of the user is in this list"
@@ -296,8 +296,9 @@ def taken_out(
     """Return the keys of the dropped items that are missing from an unknown list.
 
     A dropped item is missing when the list has fewer equal ones than the list that it was dropped
-    from. What was `summarised` is in no list. Words that were said again count as those that were
-    dropped, so a session recognises a list that it has seen by a record, see `SeenList`.
+    from. So it is when its placeholder may be that of an item that was not dropped. What was
+    `summarised` is in no list. Words that were said again count as those that were dropped, so a
+    session recognises a list that it has seen by a record, see `SeenList`.
     """
     decided = (ledger.entries[key] for key in ledger.drops if key not in summarised)
     dropped = [entry for entry in decided if entry.action.leaves_nothing]
@@ -306,10 +307,17 @@ def taken_out(
     as_json = policy.store.blocks == "json"
     items = [ledger.as_decided(item, as_json=as_json) for item in items_of(messages, shapes)]
     identities = Identities(items, ledger)
-    known = (i for i, item in enumerate(items) if ledger.may_have_left(item))
+    known = {i: identities.key(i) for i, item in enumerate(items) if ledger.may_have_left(item)}
     present = Counter(key[:3] for key in summarised)
-    present.update(identities.key(i)[:3] for i in known)
+    present.update(key[:3] for key in known.values())
     missing = {e.key for e in dropped if present[e.key[:3]] < e.alike}
+    settled = {*summarised, *known.values(), *(e.key for e in dropped)}
+    others = dict[RenderedKey, Iterator[ItemKey]]()
+    for i, key in known.items():
+        if ledger.is_dropped(key) and (entry := identities.replaced(i)) is not None:
+            left = (one for one in ledger.rendered(items[i]) if one not in settled)
+            if next(others.setdefault(entry.place, left), None) is not None:
+                missing.add(key)
     if is_unknown and any(key.tool_use_id is None for key in missing):
         missing.update(e.key for e in dropped if e.key.tool_use_id is None)
     return frozenset(missing)
