@@ -281,7 +281,9 @@ class Form(NamedTuple):
         is_wrong = (self.is_guess and any(map(ledger.may_have_left, items))) or any(
             (i.kind, i.tool_use_id, content_hash(i.identity)) in ended for i in first
         )
-        return None if is_wrong else (self.gone, self.is_guess)
+        # Where nothing follows, the list may go on with them later, as the one that was given.
+        may_go_on = bool(self.ended) and not self.follows
+        return None if is_wrong else (self.gone, self.is_guess or may_go_on)
 
 
 def taken_out(

@@ -235,7 +235,8 @@ class KnownList:
             if not _begins_alike(messages, form, self._shapes):
                 return None
             # The objects may be those of an earlier output, with what was dropped since.
-            ended = [*self._ended()] if messages is not self.output else []
+            goes_on = messages is self.output and len(messages) > len(form)
+            ended = [] if goes_on else [*self._ended()]
             # What the list lacked when it was given may have been before that.
             ended += conversation.gone_before if ended else ()
         return Form(messages[len(form) :], gone, self.is_guess or len(messages) < len(form), ended)
