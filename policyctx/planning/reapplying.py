@@ -302,8 +302,8 @@ def taken_out(
     `summarised` is in no list. Words that were said again count as those that were dropped, so a
     session recognises a list that it has seen by a record, see `SeenList`.
     """
-    decided = (ledger.entries[key] for key in ledger.drops if key not in summarised)
-    dropped = [entry for entry in decided if entry.action.leaves_nothing]
+    drops = filter(ledger.is_dropped, ledger.drops)
+    dropped = {key: ledger.entries[key] for key in drops if key not in summarised}
     if not dropped:
         return frozenset()
     as_json = policy.store.blocks == "json"
@@ -312,16 +312,16 @@ def taken_out(
     known = {i: identities.key(i) for i, item in enumerate(items) if ledger.may_have_left(item)}
     present = Counter(key[:3] for key in summarised)
     present.update(key[:3] for key in known.values())
-    missing = {e.key for e in dropped if present[e.key[:3]] < e.alike}
-    settled = {*summarised, *known.values(), *(e.key for e in dropped)}
+    missing = {key for key, entry in dropped.items() if present[key[:3]] < entry.alike}
+    settled = {*summarised, *known.values(), *dropped}
     others = dict[RenderedKey, Iterator[ItemKey]]()
     for i, key in known.items():
-        if ledger.is_dropped(key) and (entry := identities.replaced(i)) is not None:
-            left = (one for one in ledger.rendered(items[i]) if one not in settled)
-            if next(others.setdefault(entry.place, left), None) is not None:
+        if key in dropped and (left := identities.replaced(i)) is not None:
+            standing = (one for one in ledger.rendered(items[i]) if one not in settled)
+            if next(others.setdefault(left.place, standing), None) is not None:
                 missing.add(key)
     if is_unknown and any(key.tool_use_id is None for key in missing):
-        missing.update(e.key for e in dropped if e.key.tool_use_id is None)
+        missing.update(key for key in dropped if key.tool_use_id is None)
     return frozenset(missing)
 
 
