@@ -1255,6 +1255,25 @@ def test_the_own_list_has_what_was_dropped_at_the_end_of_two_returned_lists(
 
 
 @in_all_shapes
+@pytest.mark.parametrize("is_copy", [False, True])
+@pytest.mark.parametrize("is_restarted", [False, True])
+def test_the_own_list_has_what_was_dropped_at_the_end_of_a_returned_list_that_came_back(
+    *, is_restarted: bool, is_copy: bool, shape: str, tmp_path: Path
+) -> None:
+    """The reply left; then the caller sent what was returned, and its own list with more."""
+    offloadable = "items: {assistant_message: {offload: true}}\nmin_chars: 0\n"
+    steps = dropping("types: [assistant_message]")
+    live = opened(policy(f"{offloadable}store: {{sync: never}}\nsteps:\n{steps}"), tmp_path, shape)
+    own = [ROUNDS[shape](0)[0], reply(shape, "the end")]
+    left = live.apply(list(own)).messages
+    if is_restarted:
+        live = opened(live.policy, tmp_path, shape)
+    assert live.apply(copy.deepcopy(left) if is_copy else left).messages == left
+    more = ROUNDS[shape](1)[0]
+    assert left_before_decisions(live, [*own, more], shape) == [*left, more]
+
+
+@in_all_shapes
 def test_a_result_that_was_edited_on_arrival_is_there_in_a_longer_list_after_a_compaction(
     shape: str, tmp_path: Path
 ) -> None:
@@ -1314,6 +1333,24 @@ def test_replies_that_were_dropped_at_the_end_leave_a_list_that_is_cut_off_behin
     left = live.apply(list(own)).messages
     assert len(left) == 1
     assert left_before_decisions(live, own[:2], shape) == left
+
+
+@in_all_shapes
+def test_a_placeholder_stays_in_a_part_of_the_returned_list_where_an_equal_one_was_dropped(
+    shape: str, tmp_path: Path
+) -> None:
+    """The caller cuts off the list at either end."""
+    steps = EQUAL.replace("OVER", "7").replace("user_message", "assistant_message")
+    offloadable = "items: {assistant_message: {offload: true}}\nmin_chars: 0\n"
+    compiled = policy(f"{offloadable}store: {{sync: never}}\nsteps:\n{steps}")
+    live = opened(compiled, tmp_path, shape)
+    rounds = [[ROUNDS[shape](i)[0], reply(shape, f"reply {i}")] for i in range(5)]
+    back = live.apply([one for each in rounds[:3] for one in each]).messages
+    assert str(back).count("[gone]") == 3
+    back = live.apply([*back, *rounds[3], rounds[4][0]]).messages
+    assert str(back).count("[gone]") == 2
+    for part in [*(back[:end] for end in range(1, len(back))), back[2:]]:
+        assert left_before_decisions(live, list(part), shape) == list(part)
 
 
 OLD_RESULTS = """

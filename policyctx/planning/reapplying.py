@@ -7,7 +7,7 @@ message stays, and so do messages without which the order of the roles would be 
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from policyctx.definitions.items import Item, Message
@@ -18,7 +18,7 @@ from policyctx.messages.shapes.shape import SYSTEM_ROLES, call_key, call_keys
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.decisions import Decision, Reason
 from policyctx.planning.identities import Identities
-from policyctx.planning.ledger import ItemKey, Ledger, Mark
+from policyctx.planning.ledger import ItemKey, Ledger, Mark, RenderedKey
 from policyctx.planning.placeholders import content_hash
 
 _NEWEST = "no newer message of the user is in this list"
@@ -281,7 +281,9 @@ class Form(NamedTuple):
         is_wrong = (self.is_guess and any(map(ledger.may_have_left, items))) or any(
             (i.kind, i.tool_use_id, content_hash(i.identity)) in ended for i in first
         )
-        return None if is_wrong else (self.gone, self.is_guess)
+        # Where nothing follows, the list may go on with them later, as the one that was given.
+        may_go_on = bool(self.ended) and not self.follows
+        return None if is_wrong else (self.gone, self.is_guess or may_go_on)
 
 
 def taken_out(
@@ -296,22 +298,30 @@ def taken_out(
     """Return the keys of the dropped items that are missing from an unknown list.
 
     A dropped item is missing when the list has fewer equal ones than the list that it was dropped
-    from. What was `summarised` is in no list. Words that were said again count as those that were
-    dropped, so a session recognises a list that it has seen by a record, see `SeenList`.
+    from. So it is when its placeholder may be that of an item that was not dropped. What was
+    `summarised` is in no list. Words that were said again count as those that were dropped, so a
+    session recognises a list that it has seen by a record, see `SeenList`.
     """
-    decided = (ledger.entries[key] for key in ledger.drops if key not in summarised)
-    dropped = [entry for entry in decided if entry.action.leaves_nothing]
+    drops = filter(ledger.is_dropped, ledger.drops)
+    dropped = {key: ledger.entries[key] for key in drops if key not in summarised}
     if not dropped:
         return frozenset()
     as_json = policy.store.blocks == "json"
     items = [ledger.as_decided(item, as_json=as_json) for item in items_of(messages, shapes)]
     identities = Identities(items, ledger)
-    known = (i for i, item in enumerate(items) if ledger.may_have_left(item))
+    known = {i: identities.key(i) for i, item in enumerate(items) if ledger.may_have_left(item)}
     present = Counter(key[:3] for key in summarised)
-    present.update(identities.key(i)[:3] for i in known)
-    missing = {e.key for e in dropped if present[e.key[:3]] < e.alike}
+    present.update(key[:3] for key in known.values())
+    missing = {key for key, entry in dropped.items() if present[key[:3]] < entry.alike}
+    settled = {*summarised, *known.values(), *dropped}
+    others = dict[RenderedKey, Iterator[ItemKey]]()
+    for i, key in known.items():
+        if key in dropped and (left := identities.replaced(i)) is not None:
+            standing = (one for one in ledger.rendered(items[i]) if one not in settled)
+            if next(others.setdefault(left.place, standing), None) is not None:
+                missing.add(key)
     if is_unknown and any(key.tool_use_id is None for key in missing):
-        missing.update(e.key for e in dropped if e.key.tool_use_id is None)
+        missing.update(key for key in dropped if key.tool_use_id is None)
     return frozenset(missing)
 
 

@@ -41,9 +41,10 @@ class KnownList:
     """A list that grows, and the list that the plans carried out so far have made of it.
 
     `is_guess` says that the items which were taken out of the list earlier were inferred from the
-    items that it lacked when it was read, or from a longer list. A list that `forgets` is only
-    read: plans for it are carried out by `applied`, and change neither it nor its conversation. One
-    that `arrives` is not a list of the session, but what follows its last one.
+    items that it lacked when it was read, or from a longer list, or that it may go on with them. A
+    list that `forgets` is only read: plans for it are carried out by `applied`, and change neither
+    it nor its conversation. One that `arrives` is not a list of the session, but what follows its
+    last one.
     """
 
     def __init__(
@@ -235,7 +236,8 @@ class KnownList:
             if not _begins_alike(messages, form, self._shapes):
                 return None
             # The objects may be those of an earlier output, with what was dropped since.
-            ended = [*self._ended()] if messages is not self.output else []
+            goes_on = messages is self.output and len(messages) > len(form)
+            ended = [] if goes_on else [*self._ended()]
             # What the list lacked when it was given may have been before that.
             ended += conversation.gone_before if ended else ()
         return Form(messages[len(form) :], gone, self.is_guess or len(messages) < len(form), ended)
