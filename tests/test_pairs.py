@@ -461,6 +461,21 @@ def test_a_compaction_parts_no_pair(where: Where, name: str, kept: int) -> None:
     assert compactions
 
 
+@pytest.mark.parametrize("where", ["anthropic", "bedrock"])
+def test_a_call_that_runs_stays_with_the_call_of_the_result_before_it_in_its_message(
+    where: Where,
+) -> None:
+    said = around(where, [])[:5]
+    asked, found = {"anthropic": (MCP, [LISTED, USE])}.get(
+        where, (BEDROCK_SERVED, [BEDROCK_FOUND, BEDROCK_USE])
+    )
+    messages = [*said, assistant(asked), assistant(*found)]
+    session = session_with("compact", kept=0, shapes=SHAPES.get(where, ()))
+    result = session.apply(messages)
+    assert (result.compacted, result.warnings) == (True, ())
+    assert result.messages[-2:] == messages[-2:]
+
+
 def round_of(where: Where, call_id: str) -> list[Message]:
     """A call of the client's tools and its result."""
     if where == "google":

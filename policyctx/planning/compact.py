@@ -96,9 +96,8 @@ def partition(outlook: Outlook, settings: Compaction, kept: int) -> Partition:
     """
     roles = outlook.conversation.roles
     head = head_of(roles)
-    end = _whole_before(_tail(outlook, settings, kept, head), outlook)
-    unfinished = outlook.conversation.reading.unfinished
-    end = end if unfinished is None else min(end, unfinished)
+    tail, unfinished = _tail(outlook, settings, kept, head), outlook.conversation.reading.unfinished
+    end = _whole_before(tail if unfinished is None else min(tail, unfinished), outlook)
     start = _whole_behind(_first(outlook, settings, head), outlook)
     newest = _newest_of_user(outlook) if settings.keep_newest_user_message else None
     is_between = newest is not None and start <= newest < end

@@ -64,6 +64,7 @@ class State:
         self._has_recalled = False
         """Whether the records were read before the rest."""
         self._has_written = False
+        self._writer: object = None
         self._is_damaged = False
         self._snapshots = Snapshots(place.snapshots, folder=place.path)
         self._batches: OpenBatches | None = None
@@ -123,6 +124,7 @@ class State:
         """Hold the session's lock, with the index up to date and the journal complete."""
         with self._threads, self._lock(backend):
             self._has_written = True
+            self._writer = writer = object()
             try:
                 self._torn = self._read(backend, writing=True)
                 if self._torn:
@@ -131,7 +133,9 @@ class State:
                     self.write_anew(backend)
                 yield self.index
             finally:
-                self._close_log()
+                # An interrupted call may end as late as its traceback is freed.
+                if writer is self._writer:
+                    self._close_log()
 
     def append(
         self,

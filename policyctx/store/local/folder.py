@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from fcntl import LOCK_EX, LOCK_NB, LOCK_UN, flock
 from functools import partial
 from pathlib import Path
+from threading import get_ident
+from weakref import WeakValueDictionary
 
 from policyctx.errors import StoreError
 
@@ -39,7 +41,7 @@ class Descriptor(list[int]):
     one takes it out and closes the file: neither loses a number.
     """
 
-    __slots__ = ()
+    __slots__ = ("__weakref__",)
 
     def __init__(self, name: str, flags: int, mode: int = 0o600, folder: int | None = None) -> None:
         super().__init__()
@@ -57,6 +59,10 @@ class Descriptor(list[int]):
 
     def __del__(self) -> None:
         self.close()
+
+
+# The locks of this process, by what holds them: process, thread, folder and name.
+_LOCKS = WeakValueDictionary[tuple[int, int, tuple[int, int], str], Descriptor]()
 
 
 class _Named:
@@ -191,20 +197,30 @@ def locked(folder: Folder, name: str, mode: int) -> Iterator[None]:
 
     It belongs to the process that acquires it: a forked child that leaves the context only closes
     its copy of the descriptor. The file is opened each time, since a descriptor that a child shares
-    with its parent would not exclude it. Raises `OSError`, and `StoreError` when another process
-    keeps the lock.
+    with its parent would not exclude it. A lock that this thread has already is one that an
+    interrupt left in a traceback, and is released. Raises `OSError`, and `StoreError` when another
+    process keeps the lock.
     """
+    holder = os.getpid(), get_ident(), folder.number, name
+    if (left := _LOCKS.pop(holder, None)) is not None:
+        _unlock(left)
     opened = _opened_lock(folder, name, mode)
     try:
         wait_for(opened.number, f"{folder.path}/{name}")
-        process = os.getpid()
+        _LOCKS[holder] = opened
         try:
             yield
         finally:
             # Closing alone would leave the lock to a child that was forked meanwhile.
-            if process == os.getpid():
-                flock(opened.number, LOCK_UN)
+            if holder[0] == os.getpid():
+                _unlock(opened)
     finally:
+        opened.close()
+
+
+def _unlock(opened: Descriptor) -> None:
+    if opened:
+        flock(opened.number, LOCK_UN)
         opened.close()
 
 
