@@ -7,6 +7,7 @@ the steps before it have left it.
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import partial
+from itertools import chain
 from typing import Literal
 
 from policyctx.planning.compact import replacing
@@ -79,10 +80,13 @@ class Planner:
         """
         outlook = Outlook(self.conversation, facts)
         outcomes: list[Outcome] = []
-        judged = 0
+        judged = frozenset[int]()
         if self.arrival and "arrival" in moments:
-            judged = _arrived(outlook, with_pending="model_call" in moments)
-            outcomes += [_on_arrival(self, step, outlook, judged) for step in self.arrival]
+            arrived = _arrived(outlook, with_pending="model_call" in moments)
+            outcomes += [_on_arrival(self, step, outlook, arrived) for step in self.arrival]
+            left = chain.from_iterable(outcome.left for outcome in outcomes)
+            # What stays for the sake of the rest of the list is judged again when more follows.
+            judged = frozenset(arrived).difference(i for i, why in left if why.code == "without_it")
         if {*moments} != {"arrival"} and moments:
             outcomes += _before_call(self, outlook, moments)
         if demanded is not None:
@@ -109,7 +113,7 @@ class Planner:
         outcomes: Iterable[Outcome],
         *,
         comes_back: bool = False,
-        judged: int = 0,
+        judged: frozenset[int] = frozenset(),
     ) -> Plan:
         return Plan(
             new=tuple(map(outlook.taken.__getitem__, sorted(outlook.taken))),
@@ -123,22 +127,22 @@ class Planner:
         )
 
 
-def _arrived(outlook: Outlook, *, with_pending: bool) -> int:
-    """Return the number of arriving items that the steps on arrival judge now.
+def _arrived(outlook: Outlook, *, with_pending: bool) -> list[int]:
+    """Return the positions of the arriving items that the steps on arrival judge now.
 
     In a list, what is behind a call without an answer is judged when that is there. While results
     are reported one by one, calls made together with them still run.
     """
     arriving, items = outlook.conversation.arriving, outlook.conversation.items
     first = (n for n, i in enumerate(arriving) if items[i].message >= outlook.at.pending)
-    return next(first, len(arriving)) if with_pending else len(arriving)
+    return arriving[: next(first, None)] if with_pending else arriving
 
 
-def _on_arrival(planner: Planner, step: Step, outlook: Outlook, judged: int) -> Outcome:
+def _on_arrival(planner: Planner, step: Step, outlook: Outlook, arrived: Sequence[int]) -> Outcome:
     """Run a step on arrival over what is new."""
     candidates = planner.candidates[step.name]
     taking = Taking(outlook, step, outlook.at)
-    for position in outlook.conversation.arriving[:judged]:
+    for position in arrived:
         if outlook.is_out_for(position, step):
             continue
         draft = candidates.draft_on_arrival(position, outlook.at, outlook.fate)
