@@ -20,7 +20,7 @@ import pytest
 
 from policyctx.errors import ClusterError, MissingExtraError, ReaderError
 from policyctx.planning.compiled import OffloadPolicy
-from policyctx.replay.cluster import executor
+from policyctx.replay.cluster import Cluster, executor
 from policyctx.replay.executing import (
     Executor,
     Here,
@@ -126,9 +126,10 @@ def machines(folder: Path, workers: int = 2) -> Iterator[tuple[str, subprocess.P
 
 
 @pytest.fixture(scope="module")
-def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Executor]:
-    folder = tmp_path_factory.mktemp("machines")
-    with machines(folder) as (address, _), executor(1, address) as one:
+def scheduler(cluster: Executor) -> Iterator[Executor]:
+    """Another client of the scheduler of `cluster`, by its address."""
+    assert isinstance(cluster, Cluster)
+    with executor(1, cluster._client.scheduler.address) as one:
         yield one
 
 
