@@ -72,8 +72,8 @@ class Hook:
         self._event = json.dumps(event).encode()
         not_wanted = {"CLAUDE_PROJECT_DIR", "PYTHONDONTWRITEBYTECODE"}
         kept = {name: value for name, value in os.environ.items() if name not in not_wanted}
-        own = {"XDG_CACHE_HOME": "cache", "PYTHONPYCACHEPREFIX": "compiled"}
-        self._environment = kept | {name: str(self._folder / own[name]) for name in own}
+        compiled = {"PYTHONPYCACHEPREFIX": str(self._folder / "compiled")}
+        self._environment = compiled | kept | {"XDG_CACHE_HOME": str(self._folder / "cache")}
 
     def run(self) -> None:
         """Start the hook, and wait for its answer."""

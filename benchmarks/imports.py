@@ -48,8 +48,8 @@ class Programs:
         weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         kept = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
         path = os.pathsep.join([str(Path(__file__).parents[1]), kept.get("PYTHONPATH", "")])
-        cache = str(self._folder / "compiled")
-        self._environment = kept | {"PYTHONPYCACHEPREFIX": cache, "PYTHONPATH": path}
+        compiled = {"PYTHONPYCACHEPREFIX": str(self._folder / "compiled")}
+        self._environment = compiled | kept | {"PYTHONPATH": path}
 
     def run(self, program: str) -> None:
         """Start Python with the program, and wait for its end."""

@@ -168,12 +168,14 @@ def repositories(folder: Path) -> dict[str, str]:
         return {str(folder / row["file"]): row["source_repo"] for row in rows}
 
 
-def measured(tried: Mapping[str, OffloadPolicy], folders: Sequence[Path]) -> Iterator[Row]:
-    """Yield what policies come to in the recordings of folders."""
+def measured(
+    tried: Mapping[str, OffloadPolicy], folders: Sequence[Path], part: str = ""
+) -> Iterator[Row]:
+    """Yield what policies come to in the recordings of folders, or of this part of each."""
     today = datetime.now(UTC).date().isoformat()
     for folder in folders:
         groups: defaultdict[tuple[str, str, str], list[SessionOutcome]] = defaultdict(list)
-        for one in worked(files([folder]), partial(_priced, tried, repositories(folder))):
+        for one in worked(files([folder / part]), partial(_priced, tried, repositories(folder))):
             if isinstance(one, Priced):
                 for name, outcome in one.outcomes.items():
                     groups[one.repository, one.client, name].append(outcome)

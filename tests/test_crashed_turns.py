@@ -15,7 +15,7 @@ from policyctx.session import Session
 from tests.fuzz.histories import left_by
 from tests.fuzz.memory_store import MemoryStore
 from tests.policies import policy
-from tests.test_restarts import HOSTS, ROUNDS, in_all_shapes, late_picture, reply, two_calls
+from tests.restarting import HOSTS, ROUNDS, in_all_shapes, late_picture, reply, two_calls
 
 RULES = """\
     items: {{user_message: {{offload: true}}}}

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
 from policyctx.messages.markers import BlockKind
-from policyctx.pricing.rows import CacheKind, CacheRules
+from policyctx.pricing.rows import CacheRules
 
 _RUNS = frozenset({"tool_use", "tool_result"})
 LayoutName: TypeAlias = Literal["recorded", "last", "auto", "ideal"]
@@ -242,111 +242,52 @@ class Entry(NamedTuple):
     life: Life
 
 
-class Entries:
-    """The entries of a cache, by the number of their prefix."""
-
-    def __init__(self) -> None:
-        self._entries: dict[int, Entry] = {}
-
-    def serving(self, request: CacheRequest, block: int) -> Entry | None:
-        """Return the entry of the prefix that ends with a block, None where none serves."""
-        entry = self._entries.get(request.keys[block])
-        return entry if entry is not None and entry.life.serves(request) else None
-
-    def refresh(self, request: CacheRequest, block: int) -> None:
-        """Let the entry of a prefix live on, because a request reads it."""
-        entry = self._entries[request.keys[block]]
-        self._entries[request.keys[block]] = entry._replace(life=entry.life.used_by(request))
-
-    def write(self, request: CacheRequest, block: int, ttl: int) -> None:
-        """Write the prefix that ends with a block."""
-        written = Entry(request.until(block), Life(ttl, request.at))
-        self._entries[request.keys[block]] = written
-
-
 class BreakpointCache:
     """An entry for each breakpoint of a request; the longest one that matches is read.
 
-    A prompt matches at the breakpoints of earlier requests and nowhere else. All entries live as
-    long as the rules say. Of more breakpoints than the rules allow the last ones count.
+    Of more breakpoints than the rules allow the last ones count. By the rules `breakpoints` a
+    prompt matches wherever an earlier request had a breakpoint, and all entries live as long as
+    the rules say. By the rules `anthropic` an entry is found by walking back from breakpoints, and
+    tokens behind the last one are plain input. What is written up to the last breakpoint for an
+    hour is an hour's write, the rest one of five minutes.
     """
 
     def __init__(self, rules: CacheRules) -> None:
         self._rules = rules
-        self._entries = Entries()
+        self._walks = rules.kind == "anthropic"
+        self._entries: dict[int, Entry] = {}
 
     def split(self, request: CacheRequest) -> CacheSplit:
         """Return what a request reads, writes and leaves, and take it into the cache."""
-        rules, read = self._rules, self.read(request)
-        if (found := self._found(request)) >= 0:
-            self._entries.refresh(request, found)
-        end = read
-        for one in request.breakpoints[-rules.most_breakpoints :]:
-            if request.until(one.block) >= rules.min_tokens:
-                self._entries.write(request, one.block, rules.ttl)
-                end = max(end, request.until(one.block))
-        rest = request.tokens - end
-        if not rules.bills_writes:
-            return CacheSplit(read, input=end - read + rest)
-        return CacheSplit(read, end - read, 0, rest)
-
-    def read(self, request: CacheRequest) -> int:
-        """Return the tokens that a request would read."""
-        found = self._found(request)
-        entry = self._entries.serving(request, found) if found >= 0 else None
-        return request.reads(0 if entry is None else min(entry.tokens, request.tokens))
-
-    def _found(self, request: CacheRequest) -> int:
-        """Return the last block of the longest entry that matches; -1 for none."""
-        blocks = range(len(request.keys) - 1, -1, -1)
-        served = (block for block in blocks if self._entries.serving(request, block) is not None)
-        return next(served, -1)
-
-
-class AnthropicCache:
-    """An entry for each breakpoint of a request, found by walking back from breakpoints.
-
-    Tokens behind the last breakpoint are plain input. Of more breakpoints than the rules allow the
-    last ones count. What is written up to the last breakpoint for an hour is an hour's write, the
-    rest one of five minutes.
-    """
-
-    def __init__(self, rules: CacheRules) -> None:
-        self._rules = rules
-        self._entries = Entries()
-
-    def split(self, request: CacheRequest) -> CacheSplit:
-        """Return what a request reads, writes and leaves, and take it into the cache."""
-        breakpoints = self._breakpoints(request)
-        if not breakpoints:
-            return CacheSplit(input=request.tokens)
-        read, found = self.read(request), self._found(request, breakpoints)
-        if found >= 0:
-            self._entries.refresh(request, found)
+        breakpoints, read = self._breakpoints(request), self.read(request)
+        if (found := self._found(request, breakpoints)) >= 0:
+            self._refresh(request, found)
         ends = [(request.until(one.block), one.ttl) for one in breakpoints]
         # What nobody shows of a request may shrink, so a later breakpoint may have fewer tokens.
         end = max([read, *(tokens for tokens, _ in ends)])
         hour_end = max([read, *(tokens for tokens, ttl in ends if ttl >= HOUR)])
         for one in breakpoints:
-            if one.block <= found and self._entries.serving(request, one.block) is not None:
-                self._entries.refresh(request, one.block)
+            if one.block <= found and self._serving(request, one.block) is not None:
+                self._refresh(request, one.block)
             else:
-                self._entries.write(request, one.block, one.ttl)
+                written = Entry(request.until(one.block), Life(one.ttl, request.at))
+                self._entries[request.keys[one.block]] = written
         return CacheSplit(read, end - hour_end, hour_end - read, max(0, request.tokens - end))
 
     def read(self, request: CacheRequest) -> int:
         """Return the tokens that a request would read."""
-        if not (breakpoints := self._breakpoints(request)):
+        breakpoints = self._breakpoints(request)
+        if self._walks and not breakpoints:
             return 0
         found = self._found(request, breakpoints)
-        entry = self._entries.serving(request, found) if found >= 0 else None
-        last = request.until(breakpoints[-1].block)
+        entry = self._serving(request, found) if found >= 0 else None
+        last = request.until(breakpoints[-1].block) if self._walks else request.tokens
         return request.reads(0 if entry is None else min(entry.tokens, last))
 
     def _breakpoints(self, request: CacheRequest) -> list[CacheBreakpoint]:
         rules = self._rules
         return [
-            one
+            one if self._walks else one._replace(ttl=rules.ttl)
             for one in request.breakpoints[-rules.most_breakpoints :]
             if request.until(one.block) >= rules.min_tokens
         ]
@@ -354,24 +295,32 @@ class AnthropicCache:
     def _found(self, request: CacheRequest, breakpoints: list[CacheBreakpoint]) -> int:
         """Return the last block of the longest entry that a walk back finds; -1 for none."""
         positions, tried = request.positions, len(request.keys)
-        for one in reversed(breakpoints):
-            last = positions[one.block] - self._rules.lookback
-            block = min(one.block, tried - 1)
+        starts, lookback = [one.block for one in breakpoints], self._rules.lookback
+        if not self._walks:
+            starts, lookback = [tried - 1], tried
+        for start in reversed(starts):
+            last = positions[start] - lookback
+            block = min(start, tried - 1)
             while block >= 0 and positions[block] > last:
-                if self._entries.serving(request, block) is not None:
+                if self._serving(request, block) is not None:
                     return block
                 block -= 1
             tried = block + 1
         return -1
 
+    def _serving(self, request: CacheRequest, block: int) -> Entry | None:
+        """Return the entry of the prefix that ends with a block, None where none serves."""
+        entry = self._entries.get(request.keys[block])
+        return entry if entry is not None and entry.life.serves(request) else None
 
-CacheSimulator: TypeAlias = AnthropicCache | BreakpointCache | PrefixCache
+    def _refresh(self, request: CacheRequest, block: int) -> None:
+        """Let the entry of a prefix live on, because a request reads it."""
+        entry = self._entries[request.keys[block]]
+        self._entries[request.keys[block]] = entry._replace(life=entry.life.used_by(request))
+
+
+CacheSimulator: TypeAlias = BreakpointCache | PrefixCache
 """The prompt cache of one language model, empty at first. Requests come in their order."""
-_KINDS: Mapping[CacheKind, Callable[[CacheRules], CacheSimulator]] = {
-    "anthropic": AnthropicCache,
-    "breakpoints": BreakpointCache,
-    "prefix": PrefixCache,
-}
 
 
 def simulator_of(rules: CacheRules, layout: LayoutName = "recorded") -> CacheSimulator:
@@ -381,4 +330,4 @@ def simulator_of(rules: CacheRules, layout: LayoutName = "recorded") -> CacheSim
     """
     if layout == "ideal":
         return PrefixCache(rules, by_breakpoint=rules.kind == "anthropic")
-    return _KINDS[rules.kind](rules)
+    return PrefixCache(rules) if rules.kind == "prefix" else BreakpointCache(rules)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 import tty
 from pathlib import Path
 from typing import Any
@@ -160,12 +158,12 @@ def test_messages_do_not_control_the_terminal_on_which_they_are_shown(
     file.write_text(json.dumps(messages, ensure_ascii=False), encoding="utf-8")
     applied(policy, file, root)
     further = (file,) if command == "restore" else ()
-    arguments = [sys.executable, "-m", "policyctx", "store", command, root, *further]
+    arguments = ("store", command, root, *further)
     terminal, end = os.openpty()
     tty.setraw(end)
-    subprocess.run(arguments, stdout=end, check=True, timeout=60)
+    assert policyctx(*arguments, stdout=Path(os.ttyname(end))).returncode == 0
     shown = os.read(terminal, 4096).decode()
-    piped = subprocess.run(arguments, capture_output=True, check=True, timeout=60).stdout.decode()
+    piped = policyctx(*arguments).stdout
     assert shown.isascii()
     assert odd in piped
     assert json.loads(shown) == json.loads(piped)

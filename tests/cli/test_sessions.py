@@ -267,8 +267,7 @@ def test_the_newest_day_is_the_one_of_the_users_zone(
     codex(home / ".codex/sessions/1.jsonl")
     at = time.time() - 2 * DAY + (12 if zone == "UTC-12" else -12) * 3_600
     monkeypatch.setenv("TZ", zone)  # read at the start of a process
-    words = ["-m", "policyctx", "sessions", "--no-replay", "--json", "--jobs", "1"]
-    run = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=True)
+    run = policyctx("sessions", "--no-replay", "--json", "--jobs", "1")
     [project] = json.loads(run.stdout)["projects"]
     assert project["newest"] == iso(at)[:10]
 

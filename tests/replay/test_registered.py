@@ -47,18 +47,23 @@ def register_reader(site: Path, module: str, point: str = "diary = diaries") -> 
     (info / "entry_points.txt").write_text(f"[policyctx.readers]\n{point}\n")
 
 
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder from which commands import."""
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    return tmp_path
+
+
 def read(site: Path, record: object) -> subprocess.CompletedProcess[str]:
-    path = site / "days.jsonl"
+    path, program = site / "days.jsonl", site / "reads.py"
     path.write_text(json.dumps(record), encoding="utf-8")
-    program = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(site)!r})\n{READ}"]
-    return subprocess.run(
-        [*program, str(path)], capture_output=True, check=False, encoding="utf-8", cwd=site
-    )
+    program.write_text(READ, encoding="utf-8")
+    return policyctx(path, program=program, cwd=site)
 
 
-def test_a_package_may_register_a_reader(tmp_path: Path) -> None:
-    register_reader(tmp_path, READER)
-    run = read(tmp_path, {"dear_diary": "a fine day"})
+def test_a_package_may_register_a_reader(site: Path) -> None:
+    register_reader(site, READER)
+    run = read(site, {"dear_diary": "a fine day"})
     assert run.stdout == "diary days.jsonl [{'role': 'user', 'content': 'a fine day'}]\n"
 
 
@@ -120,9 +125,9 @@ def test_the_code_of_the_docs_runs(tmp_path: Path) -> None:
     assert run.stdout == "a.json chat 0 {}\n"
 
 
-def test_the_shipped_readers_stay(tmp_path: Path) -> None:
-    register_reader(tmp_path, READER)
-    assert read(tmp_path, [{"role": "user", "content": "go"}]).stdout.startswith("chat ")
+def test_the_shipped_readers_stay(site: Path) -> None:
+    register_reader(site, READER)
+    assert read(site, [{"role": "user", "content": "go"}]).stdout.startswith("chat ")
 
 
 @pytest.mark.parametrize(
@@ -132,9 +137,9 @@ def test_the_shipped_readers_stay(tmp_path: Path) -> None:
         ("FORMAT = 'diary'", "lacks recognises and recordings"),
     ],
 )
-def test_an_invalid_reader_is_reported_by_name(module: str, why: str, tmp_path: Path) -> None:
-    register_reader(tmp_path, module)
-    run = read(tmp_path, {"dear_diary": "a fine day"})
+def test_an_invalid_reader_is_reported_by_name(module: str, why: str, site: Path) -> None:
+    register_reader(site, module)
+    run = read(site, {"dear_diary": "a fine day"})
     assert run.returncode == 1
     assert why in run.stderr
 
@@ -157,19 +162,15 @@ HOMES = (Home("~/.diary/days", "**/*.jsonl", "DIARY_HOME", "~/.diary"),)
 @pytest.mark.slow
 @pytest.mark.parametrize("command", [["sessions"], ["replay", "coding-agent", "--agent", "diary"]])
 def test_the_home_of_a_registered_reader_is_looked_in(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
+    site: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
 ) -> None:
     called = READER.replace("        builder.add", "        builder.called()\n        builder.add")
-    register_reader(tmp_path, HOMES + called)
-    (tmp_path / "days").mkdir()
-    (tmp_path / "days/monday.jsonl").write_text(json.dumps({"dear_diary": "fine"}))
-    monkeypatch.setenv("DIARY_HOME", str(tmp_path))
-    monkeypatch.setenv("HOME", str(tmp_path))
-    program = f"import sys; sys.path.insert(0, {str(tmp_path)!r})\nfrom policyctx.cli import main\n"
-    run = subprocess.run(
-        [sys.executable, "-c", f"{program}main()", *command, "--json"],
-        capture_output=True, check=False, encoding="utf-8",
-    )  # fmt: skip
+    register_reader(site, HOMES + called)
+    (site / "days").mkdir()
+    (site / "days/monday.jsonl").write_text(json.dumps({"dear_diary": "fine"}))
+    monkeypatch.setenv("DIARY_HOME", str(site))
+    monkeypatch.setenv("HOME", str(site))
+    run = policyctx(*command, "--json")
     report = json.loads(run.stdout)
     assert run.returncode == 0, run.stderr
     assert [one["name"] for one in report["sessions"]] == ["monday.jsonl"]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
 import xml.etree.ElementTree as ET
+from pathlib import Path
 
 import pytest
 
+from tests.cli.running import policyctx
 from tests.testing.features_in import (
     HOLDS,
     INI,
@@ -304,7 +307,12 @@ def test_control_characters_of_a_warning_are_escaped(pytester: pytest.Pytester) 
     assert not set(ODD[0] + ODD[4:]) & set(shown)
 
 
-@pytest.mark.slow
+def run_in_a_process(folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run pytest in a process of its own, which its own exit may end."""
+    program = Path(pytest.__file__).with_name("__main__.py")
+    return policyctx("--policyctx-only", cwd=folder, program=program)
+
+
 @pytest.mark.parametrize("folder", [".", "below"])
 def test_control_characters_of_a_conftest_that_raises_are_escaped(
     folder: str, pytester: pytest.Pytester
@@ -314,8 +322,8 @@ def test_control_characters_of_a_conftest_that_raises_are_escaped(
     place.mkdir(exist_ok=True)
     (place / "conftest.py").write_text(f"raise RuntimeError({ODD!r})")
     (place / "mine.feature").write_text((pytester.path / "mine.feature").read_text())
-    run = pytester.runpytest_subprocess("--policyctx-only")
-    shown = run.stdout.str() + run.stderr.str()
+    run = run_in_a_process(pytester.path)
+    shown = run.stdout + run.stderr
     assert f"RuntimeError: {SHOWN}" in shown
     assert not set(ODD[0] + ODD[4:]) & set(shown)
 
@@ -357,8 +365,8 @@ def test_control_characters_of_the_reason_of_an_exit_are_escaped(
     elif at != "step":
         conftest += f"def pytest_{at}():\n    pytest.exit(ODD)\n"
     write(pytester, scenario(steps=f"{HOLDS}And it is wrong\n"), conftest_py=conftest)
-    run = pytester.runpytest_subprocess("--policyctx-only")
-    shown = run.stdout.str() + run.stderr.str()
+    run = run_in_a_process(pytester.path)
+    shown = run.stdout + run.stderr
     assert SHOWN in shown
     assert not set(ODD[0] + ODD[4:]) & set(shown)
 

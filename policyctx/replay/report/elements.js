@@ -31,24 +31,13 @@ const rowsRead = new Map();
 
 // Reads tables that were not read yet; their rows are the same objects each time.
 async function readRows(ids) {
-  const read = async (id) => rowsRead.set(id, unpacked(JSON.parse(await textOf(id))));
+  const read = async (id) => rowsRead.set(id, JSON.parse(await textOf(id)));
   await Promise.all(ids.filter((id) => !rowsRead.has(id)).map(read));
 }
 
 // The rows of a table that was read.
 function rowsOf(id) {
   return rowsRead.get(id);
-}
-
-function unpacked(table) {
-  const rows = Array.from({ length: table.rows }, () => ({}));
-  for (const [name, column] of Object.entries(table.columns)) {
-    const all = Array.isArray(column) ? column : column.at.map((place) => column.values[place]);
-    rows.forEach((row, i) => {
-      row[name] = all[i];
-    });
-  }
-  return rows;
 }
 
 // In UTC, as the day was taken.

@@ -186,7 +186,7 @@ def rows_script(element_id: str, rows: Sequence[Values]) -> str:
 
     A lone surrogate becomes the escape that JSON has for it.
     """
-    text = _json(visible_values(packed(rows)))
+    text = _json(visible_values(rows))
     compressed = gzip.compress(text.encode("utf-8", "backslashreplace"), mtime=0)
     held = base64.b64encode(compressed).decode()
     return f'<script type="text/plain" id="{element_id}">{held}</script>\n'
@@ -208,24 +208,6 @@ def inline_script(source: str) -> tuple[str, str]:
     text = source.replace("\r\n", "\n").replace("\r", "\n")
     digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
     return f"<script>{text}</script>", f"'sha256-{digest}'"
-
-
-def packed(rows: Sequence[Values]) -> Values:
-    """Return rows that all have the same keys by column; `rowsOf` in the page unpacks them.
-
-    A column of texts and such is a list of those and, for each row, the place of its own there.
-    """
-    names = list(rows[0]) if rows else []
-    columns = {name: _column([row[name] for row in rows]) for name in names}
-    return {"rows": len(rows), "columns": columns}
-
-
-def _column(values: list[Any]) -> list[Any] | Values:
-    if not all(isinstance(value, str | bool | None) for value in values):
-        return values
-    places: dict[Any, int] = {}
-    at = [places.setdefault(value, len(places)) for value in values]
-    return {"values": list(places), "at": at}
 
 
 # In this order: each uses what comes before it.

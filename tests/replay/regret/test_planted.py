@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from policyctx.replay.recording import Recording
@@ -8,7 +10,7 @@ from tests.replay.regret.planted import CLEARS_OLD, DECOYS, FACTS, KEEPS_ALL, Ca
 
 pytestmark = pytest.mark.slow
 
-_CASES = 400
+_CASES = 400 if os.environ.get("HYPOTHESIS_PROFILE") == "long" else 100
 
 
 def regretted(recording: Recording) -> set[str]:

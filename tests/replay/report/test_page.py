@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from policyctx.errors import visible
-from policyctx.replay.report.page import packed
 from tests.compaction.extractive.summaries import said
 from tests.conversations import user
 from tests.policies import policy
@@ -21,14 +20,6 @@ from tests.replay.test_audit import ORDER, SEALED, compacted, summary
 
 # Elements and attributes by which a page would fetch something.
 LOADING = {"src", "srcset", "href", "action", "data", "poster", "background", "formaction", "ping"}
-
-
-def unpacked(table: dict[str, Any]) -> list[dict[str, Any]]:
-    columns = {
-        name: column if isinstance(column, list) else [column["values"][i] for i in column["at"]]
-        for name, column in table["columns"].items()
-    }
-    return [{name: column[i] for name, column in columns.items()} for i in range(table["rows"])]
 
 
 def parted(
@@ -72,7 +63,8 @@ class Parsed(HTMLParser):
         return json.loads(self.text(element_id))
 
     def rows(self, element_id: str) -> list[dict[str, Any]]:
-        return unpacked(json.loads(self.packed(element_id)))
+        rows: list[dict[str, Any]] = json.loads(self.packed(element_id))
+        return rows
 
     def packed(self, element_id: str) -> str:
         return gzip.decompress(base64.b64decode(self.text(element_id))).decode()
@@ -189,17 +181,6 @@ def test_the_same_sessions_give_the_same_page(tmp_path: Path) -> None:
 
 def test_a_page_takes_little_more_room_than_its_session(tmp_path: Path) -> None:
     assert report(tmp_path / "out.html").stat().st_size < 100_000
-
-
-def test_packed_rows_come_back_as_they_were() -> None:
-    rows: list[dict[str, Any]] = [
-        {"text": "同じ", "number": 1, "of": [2]},
-        {"text": None, "number": 1, "of": []},
-    ] * 2
-    table = packed(rows)
-    assert unpacked(table) == rows
-    assert table["columns"]["text"] == {"values": ["同じ", None], "at": [0, 1, 0, 1]}
-    assert unpacked(packed([])) == []
 
 
 def test_sessions_have_their_first_words_and_their_day(tmp_path: Path) -> None:
