@@ -4,12 +4,13 @@ import asyncio
 import os
 import re
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from importlib import import_module
 from importlib.util import find_spec
+from itertools import chain
 from math import isfinite
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
@@ -85,8 +86,8 @@ class SdkSummarizer(ModelSummarizer):
         """Return the session's own request with an instruction behind it."""
 
     @abstractmethod
-    def _messages(self, told: str, record: str) -> dict[str, Any]:
-        """Return the messages of a request with instructions and the record."""
+    def _messages(self, told: str, record: Iterable[tuple[str, ...]]) -> dict[str, Any]:
+        """Return the messages of a request with instructions and the elements of the record."""
 
     def _limit(self, base_url: str) -> str:
         """Return the name of the limit of the answer's tokens at an endpoint."""
@@ -148,13 +149,13 @@ class SdkSummarizer(ModelSummarizer):
         limit = self._limit(str(getattr(client, "base_url", "")))
         limits = {"model": settings.model, limit: max_tokens(request)}
         if in_place is not None:
-            return limits | self._in_place(in_place, sound(with_objection(told, request)))
+            return limits | self._in_place(in_place, sound(told + objection(request)))
         (window, per_counted), most = self._room(settings), settings.max_input
         tokens = most.of(window) if isinstance(most, Share) else min(most, window)
         parts = prompt.recorded_parts(history, settings)
         parts = prompt.reduced(parts, int(tokens / per_counted), request.counter)
-        content = with_objection(prompt.transcript(parts), request)
-        return limits | self._messages(sound(told), sound(content))
+        record = chain(prompt.elements(parts), [(objection(request),)])
+        return limits | self._messages(sound(told), record)
 
     def _written(self, answer: object, request: SummaryRequest) -> str:
         """Return the summary in an answer, with what is pinned; raises `SummaryError`."""
@@ -187,11 +188,9 @@ class SdkSummarizer(ModelSummarizer):
         return SummaryError(f"the provider's answer cannot be read ({type(error).__name__})")
 
 
-def with_objection(content: str, request: SummaryRequest) -> str:
-    """Return a prompt with the reason why the last answer was not accepted, if there was one."""
-    if not request.rejected:
-        return content
-    return f"{content}\n\n{prompt.objection(request.rejected[-1].why)}"
+def objection(request: SummaryRequest) -> str:
+    """Return the end of a prompt: why the last answer was not accepted, if there was one."""
+    return f"\n\n{prompt.objection(request.rejected[-1].why)}" if request.rejected else ""
 
 
 def max_tokens(request: SummaryRequest) -> int:
@@ -334,8 +333,10 @@ class AnthropicSummarizer(SdkSummarizer):
     def _in_place(self, request: SessionRequest, told: str) -> dict[str, Any]:
         return in_place_anthropic(request, told)
 
-    def _messages(self, told: str, record: str) -> dict[str, Any]:
-        return {"system": told, "messages": [{"role": "user", "content": record}]}
+    def _messages(self, told: str, record: Iterable[tuple[str, ...]]) -> dict[str, Any]:
+        blocks = [{"type": "text", "text": sound(text)} for text in prompt.blocks(record)]
+        content = blocks if len(blocks) > 1 else blocks[0]["text"]
+        return {"system": told, "messages": [{"role": "user", "content": content}]}
 
     def _create(self, client: HostObject, asked: dict[str, Any]) -> HostObject:
         return client.messages.create(**asked)
@@ -390,9 +391,10 @@ class OpenAISummarizer(SdkSummarizer):
     def _in_place(self, request: SessionRequest, told: str) -> dict[str, Any]:
         return in_place_chat(request, told)
 
-    def _messages(self, told: str, record: str) -> dict[str, Any]:
+    def _messages(self, told: str, record: Iterable[tuple[str, ...]]) -> dict[str, Any]:
         system = {"role": "system", "content": told}
-        return {"messages": [system, {"role": "user", "content": record}]}
+        content = sound("".join(chain.from_iterable(record)))
+        return {"messages": [system, {"role": "user", "content": content}]}
 
     def _limit(self, base_url: str) -> str:
         host = urlsplit(base_url).hostname or ""

@@ -8,6 +8,8 @@ from policyctx.compaction.assembly import History
 from policyctx.compaction.prompt import (
     PromptPart,
     _unlike_a_summary,
+    blocks,
+    elements,
     instructions,
     parts_of,
     recorded_parts,
@@ -153,6 +155,23 @@ def test_a_tool_name_cannot_close_its_element() -> None:
 def test_other_elements_in_a_text_are_unchanged() -> None:
     text = "<message>a</message> <recordedx/> </conversations>"
     assert text in transcript([PromptPart("user", "User", text)])
+
+
+def test_a_wide_character_is_in_a_block_of_its_own_elements_beside_long_texts() -> None:
+    said = ["a" * 5_000, "b" * 5_000, "Done 😀", "c" * 5_000]
+    parts = [PromptPart("user", "User", text) for text in said]
+    found = blocks(elements(parts))
+    assert "".join(found) == transcript(parts)
+    assert [one.isascii() for one in found] == [True, False, True]
+    assert found[1] == '<recorded from="User">\nDone 😀\n</recorded>\n'
+
+
+@pytest.mark.parametrize(
+    "said", [["Hello."] * 900, ["Hello.", "Done 😀", "→ b"], ["你好" * 900] * 9]
+)
+def test_texts_of_one_width_and_short_texts_are_in_one_block(said: list[str]) -> None:
+    parts = [PromptPart("user", "User", text) for text in said]
+    assert blocks(elements(parts)) == [transcript(parts)]
 
 
 def test_the_instruction_in_place_has_the_same_sections_and_rules() -> None:
