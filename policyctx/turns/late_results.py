@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import chain, groupby
 
 from policyctx.definitions.items import Item, Message
@@ -36,7 +37,6 @@ class LateResults:
         summaries: Collection[str],
     ) -> None:
         self._given, self._in, self._beside = given, reading, (ledger, gone, summaries)
-        keys = self._keys = Identities([*map(ledger.as_decided, reading.items)], ledger, gone)
         answers = [
             (i, item.tool_use_id, reading.partners.get(i))
             for i, item in enumerate(reading.items)
@@ -50,9 +50,17 @@ class LateResults:
             for i, call_id, call in answers
             if call is not None and reading.partners[call] != i and call_id in ledger.dropped_calls
         }
-        left = {i for i in second if not ledger.is_dropped(keys.key(i))}
-        parted = (i for i in left if all(ledger.is_dropped(keys.key(k)) for k in second[i] - left))
+        left = {i for i in second if not self._is_dropped(i)}
+        parted = (i for i in left if all(map(self._is_dropped, second[i] - left)))
         self._found = sorted([*lone, *parted])
+
+    @cached_property
+    def _keys(self) -> Identities:
+        ledger, gone, _ = self._beside
+        return Identities([*map(ledger.as_decided, self._in.items)], ledger, gone)
+
+    def _is_dropped(self, position: int) -> bool:
+        return self._beside[0].is_dropped(self._keys.key(position))
 
     def told(self) -> tuple[Replaced, bool]:
         """Return the list with them as messages of the user, and whether one is at its end.

@@ -444,6 +444,17 @@ def test_some_large_results_take_at_most_twice_their_memory(
     assert times_of(by, messages, url, tmp_path) < 2
 
 
+@pytest.mark.parametrize("wide", ["→", "😀"])
+@pytest.mark.parametrize("by", ["anthropic", "callable"])
+@pytest.mark.usefixtures("_traced")
+def test_one_wide_character_does_not_widen_the_other_messages(
+    by: str, wide: str, url: str, tmp_path: Path
+) -> None:
+    """Python holds a text with it in two or four bytes a character."""
+    texts = (text_of(LETTERS["ASCII"], 10_000, seed) for seed in range(60))
+    assert times_of(by, session_of(*texts, f"done {wide} next"), url, tmp_path) < 2
+
+
 @BY
 @pytest.mark.usefixtures("_traced")
 def test_small_messages_take_at_most_twice_their_memory(by: str, url: str, tmp_path: Path) -> None:
