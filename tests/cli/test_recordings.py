@@ -207,6 +207,15 @@ def test_billed_tokens_are_shown_for_every_format_with_usage(tmp_path: Path) -> 
     assert report["request_tokens"] > report["item_tokens"] + 300
 
 
+def test_a_line_that_is_not_utf_8_is_told_and_the_others_are_shown(tmp_path: Path) -> None:
+    lines = [json.dumps({"role": "user", "content": f"{i}"}).encode() for i in range(20)]
+    path = tmp_path / "chat.jsonl"
+    path.write_bytes(b"\n".join([*lines, b'{"role": "user", "content": "caf\xe9"}']))
+    run = policyctx("explain", "small-context", path)
+    assert run.returncode == 0
+    assert "1 × line that is not JSON" in run.stderr
+
+
 @pytest.mark.parametrize(
     ("content", "why"),
     [
