@@ -108,7 +108,8 @@ class Diagnostic:
     sentence: str
     hint: str = ""
     """A suggestion; empty if there is none."""
-    severity: Literal["error", "warning"] = "error"
+    severity: Literal["error", "warning", "notice"] = "error"
+    """A notice is advice about what may be meant; `check --strict` lets it pass."""
 
     def __str__(self) -> str:
         """Return `file:line:column: code: sentence; hint`."""

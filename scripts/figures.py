@@ -1,7 +1,8 @@
 """Writes the figures of the presets into pages and descriptions; run by `scripts/docs`.
 
-They come from benchmarks/presets.tsv, which `python -m benchmarks.presets` measures. A page has a
-table of them between `<!-- figures: NAME -->` and `<!-- end of figures -->`, with a head of its
+They come from benchmarks/presets.tsv, which `python -m benchmarks.presets` measures, and the
+versions of agents from docs/clients.tsv, which `scripts/test-clients` writes. A page has a table of
+them between `<!-- figures: NAME -->` and `<!-- end of figures -->`, with a head of its
 own; NAME is a function of this module. The description of a preset ends with a sentence of them.
 """
 
@@ -30,6 +31,7 @@ PAGES = (
     "README.md",
     "README.zh.md",
     "docs/index.md",
+    "docs/compatibility.md",
     "docs/presets.md",
     "benchmarks/README.md",
 )
@@ -95,7 +97,14 @@ def settings() -> Cells:
         )
 
 
+def agents() -> Cells:
+    """Yield a row for each agent with which the tests ran."""
+    lines = Path(__file__).parents[1] / "docs" / "clients.tsv"
+    yield from (tuple(line.split("\t")) for line in lines.read_text("utf-8").splitlines())
+
+
 _TABLES: Mapping[str, Callable[[], Cells]] = {
+    "agents": agents,
     "clients": clients,
     "costs": costs,
     "presets": presets,

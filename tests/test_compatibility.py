@@ -9,6 +9,7 @@ from pathlib import Path
 import yaml
 
 from tests.integrations.heavy.environments import environments
+from tests.proxy.blackbox.programs import PROGRAMS
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "compatibility.md").read_text(encoding="utf-8")
@@ -60,3 +61,8 @@ def test_python_versions_are_those_of_the_workflow() -> None:
         one for one in PROJECT["classifiers"] if re.fullmatch(rf"{prefix}3\.\d+", one)
     ]
     assert f"Python {', '.join(versions[:-1])} and {versions[-1]}." in PAGE
+
+
+def test_each_agent_that_the_tests_run_is_in_the_table_with_its_version() -> None:
+    rows = re.findall(r"^\| ([\w -]+) \| (\d[\d.]+) \| \d{4}-\d\d-\d\d \|$", PAGE, re.MULTILINE)
+    assert {name.lower().replace(" ", "-") for name, _ in rows} == {one.name for one in PROGRAMS}

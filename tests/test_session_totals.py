@@ -148,6 +148,14 @@ def test_totals_print_as_one_line(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("spared", "said"), [(0, ""), (300, ", 300 spared (−25 %)"), (-90, ", 90 added (+11 %)")]
+)
+def test_totals_name_what_was_spared_or_added_and_nothing_else(spared: int, said: str) -> None:
+    line = str(Totals(calls=2, tokens_sent=900, tokens_spared=spared))
+    assert line == f"2 calls, 900 tokens sent{said}; nothing has left the context"
+
+
 def test_a_dropped_item_spares_all_its_tokens(tmp_path: Path) -> None:
     session = Session(policy(DROP), root=tmp_path, session_id="s")
     messages = [user("go"), *turn(1), *turn(2, "short"), user("on")]

@@ -217,7 +217,10 @@ def proxy(
             max_body_bytes=max_body * 10**6,
             max_messages=max_messages,
         ),
-        say=lambda url: typer.echo(f"policyctx proxy listens on {url}"),
+        say=lambda url: typer.echo(
+            f"policyctx proxy listens on {url}\n"
+            f"what it did is on {url}{'/_policyctx/token/TOKEN' if token_file else ''}/_policyctx/"
+        ),
         endpoint=McpOverHttp() if read_back == "mcp" else None,
     )
 

@@ -1,7 +1,9 @@
 """What a person does with policy files: `check`, `show`, `schema` of keys and `agents`."""
 
 import json
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -44,11 +46,10 @@ def check(
     form = output.Format.JSON if as_json else form
     if found or form is output.Format.JSON:
         typer.echo(output.shown(found, form))
-    errors = sum(d.severity == "error" for d in found)
-    warnings = len(found) - errors
+    counts = Counter[str](d.severity for d in found)
     if form is output.Format.TEXT:
-        typer.echo(_summary(len(policies), errors, warnings), err=True)
-    if errors or (strict and warnings):
+        typer.echo(_summary(len(policies), counts), err=True)
+    if counts["error"] or (strict and counts["warning"]):
         raise typer.Exit(1)
 
 
@@ -56,16 +57,17 @@ def _checked(policy: str, extends_from: Sequence[Path]) -> list[Diagnostic]:
     try:
         source = sources.policy_source(policy, extends_from=extends_from)
         checked, root = loaded(source)
-        return at_causes(findings(root, checked), source, sources.environment(), findings=findings)
+        found = partial(findings, advice=True)
+        return at_causes(found(root, checked), source, sources.environment(), findings=found)
     except PolicyError as error:
         return list(error.diagnostics)
 
 
-def _summary(policies: int, errors: int, warnings: int) -> str:
-    if not errors and not warnings:
+def _summary(policies: int, counts: Mapping[str, int]) -> str:
+    if not counts:
         return "1 policy, nothing found" if policies == 1 else f"{policies} policies, nothing found"
-    found = (errors, "error"), (warnings, "warning")
-    return ", ".join(counted(number, word) for number, word in found if number)
+    words = ("error", "warning", "notice")
+    return ", ".join(counted(counts[word], word) for word in words if word in counts)
 
 
 def show(

@@ -67,7 +67,6 @@ def sessions(
     given = recording_files(paths, agent, since, partial=in_part) if paths else []
     looked = [] if paths else inventory.files_of_agents(agent or (), since)
     if not paths:
-        progress.tell_left_out(looked)
         inventory.require_files(looked, named=bool(agent))
     replay: dict[str, Any] | None = None
     if not as_json:
@@ -78,9 +77,9 @@ def sessions(
         found, repeated = _given(given, workers) if paths else _glanced(looked, workers, since)
         newest = len(found.results) if every else min(_NEWEST, len(found.results))
         if not as_json:
-            _print(out, found)
+            _print(out, found, of_agents=bool(looked))
             out.file.flush()
-        progress.tell(found)
+        told: list[progress.Progressed[Any]] = [found]
         code = found.exit_code
         if loaded is not None and newest and not found.is_interrupted:
             if paths:
@@ -96,13 +95,17 @@ def sessions(
                 replay = {"policy": policy, "answer": visible(sentences[0]), **_replay(so_far)}
             else:
                 _print_replay(out, sentences, so_far)
-            # What the first pass has told already.
+            out.file.flush()
+            code = code or so_far.exit_code
+            # What the first pass tells too.
             so_far.repeated.clear()
             so_far.unread = {p: n for p, n in so_far.unread.items() if n != found.unread.get(p)}
-            progress.tell(so_far)
-            code = code or so_far.exit_code
+            told.append(so_far)
     if as_json:
         output.print_json({**_report(looked, found), "replay": replay})
+    progress.tell_left_out(looked)
+    for one in told:
+        progress.tell(one)
     raise typer.Exit(code)
 
 
@@ -157,7 +160,9 @@ def _looked_in(looked: Sequence[inventory.AgentFiles]) -> Iterator[str]:
                 yield f"{of.agent:<12}  {files}, {output.short(size)}B in {home.path()}"
 
 
-def _print(out: Console, found: progress.Progressed[inventory.UsedSession]) -> None:
+def _print(
+    out: Console, found: progress.Progressed[inventory.UsedSession], *, of_agents: bool
+) -> None:
     if not found.results:
         return
     whole = inventory.used(found.results)
@@ -172,6 +177,11 @@ def _print(out: Console, found: progress.Progressed[inventory.UsedSession]) -> N
     }
     said = (f"{column}: {meanings[column]}" for column in table.columns if column in meanings)
     output.print_wrapped(out, "; ".join(said))
+    files = len({one.path for one in found.results})
+    if of_agents and (whole.sessions, files) != (found.files, found.files):
+        some = f"{files:,} of {counted(found.files, 'file')}"
+        rest = "; the others have no calls, or only older or repeated ones" * (files < found.files)
+        output.print_wrapped(out, f"{counted(whole.sessions, 'session')} in {some}{rest}")
     for name, number in whole.without_price.items():
         output.print_wrapped(out, f"no price for {counted(number, 'call')} to {name}")
     if whole.without_usage:
@@ -232,7 +242,8 @@ def _saved(
     yield verdict(policy, whole, sessions)
     billed = inventory.used(table).dollars
     if billed is not None and whole.priced:
-        others = " and the other sessions" if newest < len(table) else ""
+        left = len(table) - newest
+        others = f" and {counted(left, 'older session')}; --all replays them too" if left else ""
         yield f"the ${billed:,.2f} in the table also include output{others}"
     dearer = [one for one in acted if one.figures.dearer]
     names = (f"{one.name} {output.signed_dollars(one.figures.net.dollars, '$')}" for one in dearer)
@@ -250,7 +261,12 @@ def _print_replay(
     acted = sorted(_acted(so_far), key=lambda one: one.figures.net.dollars)
     if acted:
         out.print()
-        out.print(session_table([(one.name, one.figures) for one in acted], out.width))
+        table = session_table([(one.name, one.figures) for one in acted], out.width)
+        out.print(table)
+        if "regret" in table.columns:
+            meaning = "regret: removed items that were needed again; $: the change of the cost"
+            out.print()
+            output.print_wrapped(out, f"{meaning}, with summaries and what is read again")
 
 
 def _project(project: str) -> str:

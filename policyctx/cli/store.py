@@ -1,6 +1,7 @@
 """Commands of `policyctx store` that look: ls, cat, search, history, verify, restore-archive."""
 
 import json
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -383,7 +384,7 @@ def restore_archive(
         str | None, argument("[ARCHIVE]", "Its id or path. Default: the newest.")
     ] = None,
     path: Annotated[
-        Path | None, option("File to write, in place of stdout.", "--output", "-o")
+        Path | None, option("File to write, a new one, in place of stdout.", "--output", "-o")
     ] = None,
     session: Session = None,
     as_json: output.Json = False,
@@ -401,10 +402,17 @@ def restore_archive(
     if as_json:
         known = entry_report(entry, stores, name)
         text = output.json_text({**known, "messages": json.loads(text)}) + "\n"
+    write_new(path, text)
+
+
+def write_new(path: Path | None, text: str) -> None:
+    """Write JSON to stdout, or to a file that only its owner reads. Raises `FileExistsError`."""
     if path is None:
         output.write_json(text)
-    else:
-        path.write_bytes(output.json_bytes(text))
+        return
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+    with os.fdopen(os.open(path, flags, 0o600), "wb") as new:
+        new.write(output.json_bytes(text))
 
 
 def _chosen(stores: Stores, archive: str | None, root: str) -> tuple[str, IndexEntry]:

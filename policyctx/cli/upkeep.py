@@ -1,6 +1,5 @@
 """The commands of `policyctx store` that change something, and the list of all of them."""
 
-import os
 from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
@@ -16,10 +15,8 @@ from policyctx.cli.output import (
     argument,
     console,
     group,
-    json_bytes,
     option,
     print_json,
-    write_json,
 )
 from policyctx.cli.store import (
     Root,
@@ -35,6 +32,7 @@ from policyctx.cli.store import (
     shown_progress,
     size,
     verify,
+    write_new,
 )
 from policyctx.errors import AmbiguousSessionError, StoreError, counted, present
 from policyctx.policy.loading import load_policy
@@ -114,10 +112,10 @@ def gc(
     root: Root,
     max_age: Annotated[str | None, option("Remove what is older: 30d.")] = None,
     max_bytes: Annotated[
-        str | None, option("Remove the oldest until so much is left: 5GB.")
+        str | None, option("Remove the oldest until at most this size is left: 5GB.")
     ] = None,
     max_contents: Annotated[
-        int | None, option("Remove the oldest until so many texts are left.", min=0)
+        int | None, option("Remove the oldest until at most this number is left.", min=0)
     ] = None,
     policy: Annotated[
         str | None, option("Take `store.retention` and `store.compress` of this policy.")
@@ -126,7 +124,7 @@ def gc(
         bool, option("No session here goes on: no placeholder is live.", "--ended")
     ] = False,
     idle: Annotated[
-        str | None, option("A session that wrote nothing for so long does not go on: 7d.")
+        str | None, option("A session that wrote nothing for this time has ended: 7d.")
     ] = None,
     every: Annotated[
         bool, option("Every store at ROOT and below; the limits hold for all of it.", "--all")
@@ -340,12 +338,7 @@ def restore(
             text = found.lines(opened.read().decode("utf-8"))
     except (ValueError, RecursionError) as error:
         raise StoreError("neither JSON nor JSON lines", path=str(file)) from error
-    if path is None:
-        write_json(text)
-    else:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-        with os.fdopen(os.open(path, flags, 0o600), "wb") as new:
-            new.write(json_bytes(text))
+    write_new(path, text)
     left = f"; {counted(found.left, 'placeholder')} stay" if found.left else ""
     console(stderr=True).print(f"{counted(found.restored, 'text')} restored{left}")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from typing import Any, Literal, NoReturn, TypeAlias, get_args, get_origin
 
 import yaml
@@ -328,22 +328,31 @@ def read_yaml(source: PolicySource) -> Node:
 def read_policy_yaml(source: PolicySource) -> Node:
     """Parse the text of a policy; an empty text is a node of None.
 
-    Raises `PolicyError` as `read_yaml` does. Of a file that is not a policy, and that the user need
-    not know, the error says that alone.
+    Raises `PolicyError` as `read_yaml` does. Of a file that is not a policy the error says that
+    alone, since its lines may be secret. One that the user names may still lack its `apiVersion`.
     """
+    is_known = not source.is_indirect
     try:
         root = read_yaml(source)
-    except PolicyError:
-        if _CLAIM.search(source.text) or not source.is_indirect:
+    except PolicyError as error:
+        if _CLAIM.search(source.text) or (is_known and source.path is None):
             raise
+        if is_known:
+            unquoted = partial(replace, source_line="")
+            found = [replace(one, place=unquoted(one.place)) for one in error.diagnostics]
+            raise PolicyError(found) from None
         why = "it is not YAML"
     else:
-        version = root.child("apiVersion")
+        version, keys = root.child("apiVersion"), root.value if root.is_map else {}
         if version is not None and _OWNER in str(version.value):
             return root
-        if not source.is_indirect:
+        odd = next((key for key in keys if key not in Policy.model_fields), None)
+        texts = (node.value for node in keys.values() if isinstance(node.value, str))
+        is_meant = any(text.startswith(_OWNER) for text in texts)
+        if is_known and (source.path is None or is_meant or (keys and odd is None)):
             return root
         why = f"it has no `apiVersion` that begins with `{_OWNER}`"
+        why += f", and {odd!r} is not a key of one" if is_known and odd is not None else ""
     raise PolicyError([Diagnostic(Location(source.name), "PC208", f"is not a policy: {why}")])
 
 

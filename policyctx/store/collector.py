@@ -13,7 +13,7 @@ from policyctx.definitions.actions import Action
 from policyctx.messages.json_text import JSON
 from policyctx.store.backend import Backend, Progress, WriteBatch, is_temporary
 from policyctx.store.content import PACKED
-from policyctx.store.files import Format, packed, sha256_in, stored_bytes, stored_status
+from policyctx.store.files import Format, packed_whole, sha256_in, stored_bytes, stored_status
 from policyctx.store.index import GRACE_S, Index, IndexEntry, is_young
 from policyctx.store.state import State
 
@@ -421,7 +421,7 @@ class Collector:
             raw = stored_bytes(self._backend, kept.path)
         except (FileNotFoundError, ValueError):
             return ""
-        smaller = packed(raw)
+        smaller = packed_whole(raw)
         return batch.stage(kept.path + PACKED, smaller) if len(smaller) < len(raw) else ""
 
     def _put(

@@ -54,7 +54,7 @@ _ESCAPE_LENGTH = 6
 Format: TypeAlias = Literal["text", "envelope"]
 
 
-def packed(raw: bytes) -> bytes:
+def packed_whole(raw: bytes) -> bytes:
     """Return the bytes as one zstd frame that states their number."""
     return bytes(_zstandard().ZstdCompressor().compress(raw))
 
@@ -90,8 +90,8 @@ _WRITTEN = 16_384
 @contextmanager
 def packing(file: IO[bytes]) -> Iterator[IO[bytes]]:
     """Provide a writer that compresses into `file`; without an error, the frame is complete."""
-    packed = _zstandard().ZstdCompressor()
-    with packed.stream_writer(file, write_size=_WRITTEN, closefd=False) as writer:
+    compressor = _zstandard().ZstdCompressor()
+    with compressor.stream_writer(file, write_size=_WRITTEN, closefd=False) as writer:
         yield writer
 
 
@@ -319,7 +319,7 @@ class Prepared:
         if self.format == "text":
             return self.raw
         document = enveloped(self.content.text, self.content.origin, now)
-        return packed(document) if self.is_packed else document
+        return packed_whole(document) if self.is_packed else document
 
     def stored_path(self, path: str) -> str:
         """Return the path of the file that is read by `path`."""

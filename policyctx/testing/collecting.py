@@ -8,6 +8,7 @@ import re
 import textwrap
 import types
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from inspect import getdoc
@@ -157,7 +158,8 @@ def list_steps(config: pytest.Config, session: pytest.Session) -> None:
         text = json.dumps([asdict(step) for step in listed], ensure_ascii=False, indent=2)
     else:
         text = "\n\n".join(map(_text, listed)) or f"No step has all of the words: {words}"
-    print(visible(text))  # noqa: T201 - it is what was asked for
+    with suppress(BrokenPipeError):  # who reads it has enough
+        print(visible(text), flush=True)  # noqa: T201 - it is what was asked for
 
 
 def _listed(definition: Definition) -> ListedStep:

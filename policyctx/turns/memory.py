@@ -93,8 +93,11 @@ class Totals:
             calls += f" ({self.estimated_calls:,} without usage, estimated)"
         if self.calls:
             whole = self.tokens_sent + self.tokens_spared
-            share = f" (−{self.tokens_spared / whole:.0%})".replace("%", " %") if whole else ""
-            calls += f", {self.tokens_sent:,} tokens sent, {self.tokens_spared:,} spared{share}"
+            calls += f", {self.tokens_sent:,} tokens sent"
+            if whole and (spared := self.tokens_spared):
+                verb, share = ("spared", "−") if spared > 0 else ("added", "+")
+                share += f"{abs(spared) / whole:.0%}".replace("%", " %")
+                calls += f", {abs(spared):,} {verb} ({share})"
         paid = ""
         if self.dollars is not None and self.dollars_without is not None:
             instead = f"about ${self.dollars_without:,.2f}"

@@ -33,9 +33,19 @@ def doubtful(tmp_path: Path) -> Path:
 
 
 def test_the_presets_are_clean() -> None:
-    run = policyctx("check", "--strict", *preset_names())
+    asked = {*preset_names()} - {"context-filesystem"}
+    run = policyctx("check", "--strict", *asked)
     assert (run.returncode, run.stdout) == (0, "")
-    assert run.stderr == f"{len(preset_names())} policies, nothing found\n"
+    assert run.stderr == f"{len(asked)} policies, nothing found\n"
+
+
+@pytest.mark.parametrize("form", ["text", "github"])
+def test_a_step_without_a_gate_is_advice_that_strict_lets_pass(form: str) -> None:
+    run = policyctx("check", "--strict", "context-filesystem", "--format", form)
+    assert run.returncode == 0
+    [line] = [line for line in run.stdout.splitlines() if "PC334" in line]
+    assert "step 'retire' has no gate" in line
+    assert line.startswith("::notice ") or run.stderr == "1 notice\n"
 
 
 def test_every_error_is_shown_with_its_line(wrong: Path) -> None:
@@ -50,6 +60,39 @@ def test_every_error_is_shown_with_its_line(wrong: Path) -> None:
         "      |            ^\n"
     )
     assert run.stderr == "2 errors\n"
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("database: {password: hunter2}\ntoken: hunter2\n", "PC208"),
+        ("name: prod\npassword: hunter2\n", "'password' is not a key of one"),
+        ("apiVersion: v1\nkind: Secret\ndata: {key: hunter2}\n", "PC208"),
+        ("- hunter2\n", "PC208"),
+        ("hunter2\n", "PC208"),
+        ("key: [hunter2\ntoken: hunter2\n", "PC002"),
+    ],
+)
+def test_no_value_of_a_file_that_is_not_a_policy_is_shown(
+    text: str, said: str, form: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "secrets.yaml"
+    path.write_text(text, encoding="utf-8")
+    run = policyctx("check", path, "--format", form)
+    assert run.returncode == 1
+    assert str(path) in run.stdout
+    assert said in run.stdout
+    assert "hunter2" not in run.stdout + run.stderr
+
+
+@pytest.mark.parametrize(
+    "text", ["name: p\nmin_chars: x\n", "apiversion: policyctx/v1\nname: p\nmin_chars: x\n"]
+)
+def test_a_policy_that_lacks_its_version_is_shown_with_its_lines(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(text, encoding="utf-8")
+    assert " | min_chars: x\n" in policyctx("check", path).stdout
 
 
 @pytest.mark.parametrize(

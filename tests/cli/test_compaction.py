@@ -107,6 +107,10 @@ def test_the_archive_gives_the_messages_back_as_they_were(
     named = policyctx("store", "restore-archive", root, "compaction-001", "-o", target)
     assert named.returncode == 0, named.stderr
     assert target.read_text(encoding="utf-8") == run.stdout
+    target.write_text("mine")
+    again = policyctx("store", "restore-archive", root, "-o", target)
+    assert (again.returncode, again.stderr) == (1, f"error: File exists: {target}\n")
+    assert target.read_text() == "mine"
     assert "compaction-001" in policyctx("store", "ls", root, "--type", "archive").stdout
     assert "compaction-001" in policyctx("store", "history", root).stdout
 

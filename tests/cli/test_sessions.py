@@ -423,11 +423,38 @@ def test_the_newest_sessions_are_replayed_and_a_sentence_says_what_was_saved(hom
     lines = run.stdout.splitlines()
     answer = next(line for line in lines if line.startswith("coding-agent would have "))
     assert "in the 2 newest sessions; it acted in 1" in answer
-    assert lines[-1].startswith("long.jsonl ")
+    assert lines[-3].startswith("long.jsonl ")
+    assert lines[-1].startswith("regret: removed items that were needed again; $: ")
     found = report()["replay"]
     assert found["answer"] == answer
     assert [one["name"] for one in found["acted_in"]] == ["long.jsonl"]
     assert found["total"]["sessions"] == 2
+
+
+def test_what_was_skipped_comes_after_the_answer(home: Path, tmp_path: Path) -> None:
+    path = claude(home / ".claude/projects/p/a.jsonl", calls=12, size=9_000)
+    with path.open("a", encoding="utf-8") as file:
+        file.write("no JSON\n")
+    (home / ".claude/projects/q").symlink_to(tmp_path)
+    command = [sys.executable, "-m", "policyctx", "sessions", "--jobs", "1"]
+    shown = subprocess.check_output(command, stderr=subprocess.STDOUT, text=True)
+    answer = shown.index("coding-agent would have ")
+    assert answer < shown.index("skipped: 1 link ") < shown.index(": not understood: ")
+
+
+def test_files_without_a_session_of_their_own_are_counted(home: Path) -> None:
+    first = claude(home / ".claude/projects/p/a.jsonl")
+    (first.parent / "b.jsonl").write_bytes(first.read_bytes())
+    (first.parent / "c.jsonl").write_text("")
+    shown = policyctx("sessions", "--no-replay", "--jobs", "1").stdout
+    assert "\n1 session in 1 of 3 files; the others have no calls, or only " in shown
+
+
+def test_the_answer_says_how_many_sessions_are_left_out(home: Path) -> None:
+    for i in range(22):
+        claude(home / f".claude/projects/p/{i:02}.jsonl", calls=9, size=9_000, days=i + 1)
+    shown = policyctx("sessions").stdout
+    assert "also include output and 2 older sessions; --all replays them too" in shown
 
 
 def test_the_sentence_counts_the_sessions_of_sub_agents_apart(home: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -135,3 +136,12 @@ def test_the_json_option_alone_is_a_usage_error(tmp_path: Path) -> None:
     run = policyctx("test", "--json", cwd=tmp_path)
     assert run.returncode == 2
     assert "--junit-xml" in run.stderr
+
+
+def test_a_reader_that_has_enough_of_the_steps_ends_the_list_quietly(folder: Path) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "policyctx", "test", "--steps"]
+    run = subprocess.run(command, cwd=folder, stdout=writer, stderr=subprocess.PIPE, check=False)
+    os.close(writer)
+    assert run.stderr == b""

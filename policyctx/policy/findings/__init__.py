@@ -32,15 +32,17 @@ _CHECKS = (
 )  # fmt: skip
 
 
-def findings(root: Node, policy: Policy) -> list[Diagnostic]:
+def findings(root: Node, policy: Policy, *, advice: bool = False) -> list[Diagnostic]:
     """Return a warning for each finding, in the order of the files and their lines.
+
+    With `advice` also a notice for each step that does what it says at a price.
 
     `root` is the resolved tree that `policy` was validated from; no error may be left in it. A
     policy far larger than a person writes is looked at in part.
     """
     checked = Checked(root, policy)
     found: list[Diagnostic] = []
-    for check in _CHECKS:
+    for check in (*_CHECKS, steps.edits_without_gate)[: None if advice else -1]:
         with suppress(TooLargeError):
             found.extend(check(checked))
     return in_order(found)

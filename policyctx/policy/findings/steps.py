@@ -1,6 +1,7 @@
 """Steps that do nothing or come too late, and placeholders that show nothing."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import product
 from typing import Literal
 
@@ -130,6 +131,29 @@ def _why_not(checked: reach.Checked, step: Step, types: Iterable[str]) -> str:
 def _listed(names: list[str]) -> str:
     more = len(names) - _SHOWN
     return ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
+def edits_without_gate(checked: reach.Checked) -> Iterator[Diagnostic]:
+    """PC334, for a step without `when` that takes items after the model was sent them.
+
+    Without a `keep_recent` an item leaves before it is sent, so nothing is cached behind it.
+    """
+    for path, step in checked.steps:
+        is_each_turn = step.on == "model_call" and not step.when and not step.action.takes_messages
+        names = {name for t in reach.taken_types(checked, step) for name in checked.lineage(t)}
+        written = {k: r for k, r in checked.policy.items.items() if k in names}
+        rules = [*written.values(), *checked.policy.tools.values()]
+        select, own = step.select, step.select.keep_recent
+        keeps = [own] if own else [rule.keep_recent for rule in rules if rule.keep_recent]
+        is_late = select.superseded or select.ephemeral or any(map(_keeps_any, keeps))
+        if is_each_turn and names and is_late:
+            sentence = (
+                f"step {step.name!r} has no gate: each item that becomes old changes the list, and "
+                "the prompt cache behind it is written again"
+            )
+            hint = "take many at once, for example with `when: {frees: {at_least: 20000}}`"
+            found = checked.warning("PC334", (*path, "name"), sentence, hint)
+            yield replace(found, severity="notice")
 
 
 def cleared_for_good(checked: reach.Checked) -> Iterator[Diagnostic]:

@@ -31,7 +31,8 @@ class Program:
     environment, both as the documents show them; `quiet` are variables that only a test sets.
     `accepted` names the fields of a request that the program sends and that the rules of the API do
     not know; `path` is the route that it calls. `last_command` ends the task of an agent that does
-    not end it by a text.
+    not end it by a text. The documents show `shown` words of the command. `prepared` are the
+    arguments of a command of the program that has to run before.
     """
 
     name: str
@@ -43,6 +44,8 @@ class Program:
     quiet: Mapping[str, str] = field(default_factory=dict)
     accepted: frozenset[str] = frozenset()
     last_command: str | None = None
+    shown: int = 1
+    prepared: tuple[str, ...] = ()
 
     def run(self, url: str, folder: Path) -> subprocess.CompletedProcess[str]:
         """Run the task in `folder / "work"` against a base URL without `/v1`, to its end."""
@@ -54,7 +57,7 @@ class Program:
             (home / name).write_text(text.replace(ADDRESS, url))
         variables = {name: text.replace(ADDRESS, url) for name, text in self.variables.items()}
         environment = {
-            "PATH": os.environ["PATH"],
+            "PATH": f"{_NODE}:{os.environ['PATH']}",
             "HOME": str(home),
             "NO_PROXY": "127.0.0.1",
             "ANTHROPIC_API_KEY": KEY,
@@ -62,16 +65,20 @@ class Program:
             **variables,
             **self.quiet,
         }
-        return subprocess.run(
-            [str(self.installed), *self.arguments],
-            cwd=work,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=_LONGEST,
-            check=False,
-        )
+        for arguments in filter(None, (self.prepared, self.arguments)):
+            run = subprocess.run(
+                [str(self.installed), *(one.replace(ADDRESS, url) for one in arguments)],
+                cwd=work,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=_LONGEST,
+                check=False,
+            )
+            if run.returncode:
+                break
+        return run
 
 
 _CODEX = """\
@@ -130,6 +137,14 @@ CODEX = Program(
     settings={".codex/config.toml": _CODEX},
     accepted=frozenset({"client_metadata"}),
 )
+CLAUDE = Program(
+    "claude-code",
+    _NODE / "claude",
+    ("-p", "--model", "claude-sonnet-4-5", "--tools", "Bash", "--allowedTools", "Bash", "--", TASK),
+    "/v1/messages",
+    variables={"ANTHROPIC_BASE_URL": ADDRESS},
+    quiet={"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"},
+)
 PI = Program(
     "pi",
     _NODE / "pi",
@@ -137,6 +152,7 @@ PI = Program(
     "/v1/messages",
     settings={".pi/agent/models.json": _PI},
     quiet={"PI_OFFLINE": "1", "PI_TELEMETRY": "0"},
+    shown=3,
 )
 OPENCODE = Program(
     "opencode",
@@ -163,6 +179,7 @@ MINI = Program(
     quiet={"MSWEA_CONFIGURED": "true", "MSWEA_COST_TRACKING": "ignore_errors", **_LITELLM},
     accepted=frozenset({"provider_specific_fields"}),
     last_command="echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT",
+    shown=3,
 )
 AIDER = Program(
     "aider",
@@ -174,9 +191,19 @@ AIDER = Program(
     "/v1/chat/completions",
     variables={"OPENAI_API_BASE": f"{ADDRESS}/v1"},
     quiet=_LITELLM,
+    shown=3,
 )
 # The same with the MCP server of the proxy.
+CLAUDE_READING = replace(
+    CLAUDE,
+    prepared=(
+        *("mcp", "add", "--transport", "http", "policyctx", f"{ADDRESS}/_policyctx/mcp"),
+        *("--header", "x-api-key: ${POLICYCTX_KEY}"),
+    ),
+    arguments=("--allowedTools", "mcp__policyctx__read_offloaded", *CLAUDE.arguments),
+    quiet={**CLAUDE.quiet, "POLICYCTX_KEY": KEY},
+)
 CODEX_READING = replace(CODEX, settings={".codex/config.toml": f"{_CODEX}\n{_CODEX_MCP}"})
 OPENCODE_READING = replace(OPENCODE, settings={".config/opencode/opencode.json": _OPENCODE_MCP})
 READING = {"codex": _CODEX_MCP, "opencode": _OPENCODE_MCP}
-PROGRAMS = (CODEX, PI, OPENCODE, MINI, AIDER)
+PROGRAMS = (CLAUDE, CODEX, PI, OPENCODE, MINI, AIDER)

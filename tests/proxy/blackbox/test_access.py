@@ -6,6 +6,7 @@ import asyncio
 import re
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import aiohttp
 import pytest
@@ -126,6 +127,14 @@ def test_the_proxys_own_paths_never_reach_the_provider(provider: Upstream, proxy
     for path in ("/_policyctx", "/_policyctx/nothing", "/_policyctx/../_policyctx/x"):
         page(proxy, {}, path)
     assert provider.requests == []
+
+
+def test_the_second_line_is_the_address_of_the_page(own_provider: Upstream, tmp_path: Path) -> None:
+    with proxied(own_provider.url, tmp_path / "proxy", policy=NOTHING) as proxy:
+        assert proxy.process.stdout is not None
+        address = proxy.process.stdout.readline().split()[-1]
+        with urlopen(address) as answer:  # noqa: S310 - http
+            assert b"<html" in answer.read()
 
 
 def test_a_public_address_needs_a_token(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections import Counter
 from pathlib import Path
 from urllib.request import urlopen
@@ -12,6 +13,8 @@ import pytest
 from tests.proxy.blackbox.checks import lost_texts, placeholder_paths, prefixes, strings
 from tests.proxy.blackbox.programs import (
     AIDER,
+    CLAUDE,
+    CLAUDE_READING,
     CODEX,
     CODEX_READING,
     KEY,
@@ -42,7 +45,7 @@ def programs(*some: Program) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("program", params)
 
 
-@programs(CODEX, PI, MINI, OPENCODE)
+@programs(CLAUDE, CODEX, PI, MINI, OPENCODE)
 def test_a_long_task_stays_in_a_small_window(
     program: Program, own_provider: Upstream, tmp_path: Path
 ) -> None:
@@ -123,7 +126,7 @@ def test_a_question_is_answered(program: Program, own_provider: Upstream, tmp_pa
     assert len(own_provider.of(program.path)) == 1
 
 
-@programs(CODEX_READING, OPENCODE_READING)
+@programs(CLAUDE_READING, CODEX_READING, OPENCODE_READING)
 def test_a_text_is_read_back_over_mcp(
     program: Program, own_provider: Upstream, tmp_path: Path
 ) -> None:
@@ -154,5 +157,8 @@ def test_the_document_shows_the_settings_that_are_run(program: Program) -> None:
     shown = [f"{name}={text}" for name, text in program.variables.items()]
     if program.name in READING:
         assert f"\n{READING[program.name]}```\n" in page
-    command = [program.installed.name, *program.arguments[:2]][: 3 if shown else 1]
+    if program.name == CLAUDE.name:
+        adding = shlex.join(["claude", *CLAUDE_READING.prepared])
+        assert adding in page.replace(" \\\n        ", " ")
+    command = [program.installed.name, *program.arguments][: program.shown]
     assert f"\n    {' '.join([*shown, *command])}" in page
