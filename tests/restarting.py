@@ -16,7 +16,7 @@ from policyctx.integrations.bedrock_shape import BedrockShape
 from policyctx.integrations.google_contents import GoogleShape
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.session import Session
-from tests.conversations import call, chat_calls, chat_result, results
+from tests.conversations import call, calls, chat_calls, chat_result, results
 from tests.fuzz.histories import left_by
 
 Round = Callable[[int], list[Any]]
@@ -119,6 +119,26 @@ def shown(shape: str, text: str, data: str) -> Message:
 
 
 IMAGE_SHAPES = ("anthropic", "chat", "responses")
+
+
+def two_calls(shape: str) -> list[Any]:
+    """A message with a call of Read and one of Bash, and their results."""
+    tools = ("Read", "Bash")
+    if shape == "anthropic":
+        return [calls(*((tool, tool) for tool in tools)), results(*((tool, "x") for tool in tools))]
+    if shape == "bedrock":
+        uses = [{"toolUse": {"toolUseId": tool, "name": tool, "input": {}}} for tool in tools]
+        found = [{"toolResult": {"toolUseId": tool, "content": [{"text": "x"}]}} for tool in tools]
+        return [{"role": "assistant", "content": uses}, {"role": "user", "content": found}]
+    parts = [types.Part(function_call=types.FunctionCall(id=t, name=t, args={})) for t in tools]
+    answers = [
+        types.Part(function_response=types.FunctionResponse(id=t, name=t, response={"result": "x"}))
+        for t in tools
+    ]
+    made = [types.Content(role="model", parts=parts), types.Content(role="user", parts=answers)]
+    if shape == "google":
+        return made
+    return [one.model_dump(mode="json", by_alias=True, exclude_none=True) for one in made]
 
 
 TRIM = """\

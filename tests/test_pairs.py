@@ -466,10 +466,9 @@ def test_a_call_that_runs_stays_with_the_call_of_the_result_before_it_in_its_mes
     where: Where,
 ) -> None:
     said = around(where, [])[:5]
-    asked, found = {"anthropic": (MCP, [LISTED, USE])}.get(
-        where, (BEDROCK_SERVED, [BEDROCK_FOUND, BEDROCK_USE])
-    )
-    messages = [*said, assistant(asked), assistant(*found)]
+    anthropic = [assistant(MCP), assistant(LISTED, USE)]
+    bedrock = [assistant(BEDROCK_SERVED), assistant(BEDROCK_FOUND, BEDROCK_USE)]
+    messages = [*said, *(anthropic if where == "anthropic" else bedrock)]
     session = session_with("compact", kept=0, shapes=SHAPES.get(where, ()))
     result = session.apply(messages)
     assert (result.compacted, result.warnings) == (True, ())

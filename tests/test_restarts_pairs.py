@@ -11,7 +11,6 @@ from google.genai import types
 
 from policyctx.messages.reading import items_of
 from policyctx.messages.shapes.built_in import Shapes
-from tests.conversations import calls, results
 from tests.policies import policy
 from tests.restarting import (
     DROPPING,
@@ -30,6 +29,7 @@ from tests.restarting import (
     plain,
     reply,
     shown,
+    two_calls,
 )
 
 
@@ -49,26 +49,6 @@ ARRIVING = """\
     store: {{sync: never}}
     steps: [{{name: arrived, on: arrival, do: drop, select: {{types: [{kind}]}}}}]
     """
-
-
-def two_calls(shape: str) -> list[Any]:
-    """A message with a call of Read and one of Bash, and their results."""
-    tools = ("Read", "Bash")
-    if shape == "anthropic":
-        return [calls(*((tool, tool) for tool in tools)), results(*((tool, "x") for tool in tools))]
-    if shape == "bedrock":
-        uses = [{"toolUse": {"toolUseId": tool, "name": tool, "input": {}}} for tool in tools]
-        found = [{"toolResult": {"toolUseId": tool, "content": [{"text": "x"}]}} for tool in tools]
-        return [{"role": "assistant", "content": uses}, {"role": "user", "content": found}]
-    parts = [types.Part(function_call=types.FunctionCall(id=t, name=t, args={})) for t in tools]
-    answers = [
-        types.Part(function_response=types.FunctionResponse(id=t, name=t, response={"result": "x"}))
-        for t in tools
-    ]
-    made = [types.Content(role="model", parts=parts), types.Content(role="user", parts=answers)]
-    if shape == "google":
-        return made
-    return [one.model_dump(mode="json", by_alias=True, exclude_none=True) for one in made]
 
 
 @in_each_form("anthropic", "bedrock", "google", "gemini")

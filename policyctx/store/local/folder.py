@@ -61,10 +61,6 @@ class Descriptor(list[int]):
         self.close()
 
 
-# The locks of this process, by what holds them: process, thread, folder and name.
-_LOCKS = WeakValueDictionary[tuple[int, int, tuple[int, int], str], Descriptor]()
-
-
 class _Named:
     """Lets an error that knows only a name have the whole path."""
 
@@ -87,7 +83,7 @@ class Folder:
     number is `ELOOP` for a link.
     """
 
-    __slots__ = ("_descriptor", "_opened", "number", "path")
+    __slots__ = ("_descriptor", "_opened", "locks", "number", "path")
 
     def __init__(self, opened: Descriptor, path: str) -> None:
         self._opened = opened
@@ -96,6 +92,8 @@ class Folder:
         found = os.fstat(self._descriptor)
         self.number = (found.st_dev, found.st_ino)
         """Device and inode, which no other folder has while this one is open."""
+        self.locks = WeakValueDictionary[tuple[int, int, str], Descriptor]()
+        """Those that `locked` holds, by process, thread and name."""
 
     def open(self, name: str, flags: int, mode: int = 0o600) -> Descriptor:
         """Open a file."""
@@ -201,13 +199,13 @@ def locked(folder: Folder, name: str, mode: int) -> Iterator[None]:
     interrupt left in a traceback, and is released. Raises `OSError`, and `StoreError` when another
     process keeps the lock.
     """
-    holder = os.getpid(), get_ident(), folder.number, name
-    if (left := _LOCKS.pop(holder, None)) is not None:
+    holder = os.getpid(), get_ident(), name
+    if (left := folder.locks.pop(holder, None)) is not None:
         _unlock(left)
     opened = _opened_lock(folder, name, mode)
     try:
         wait_for(opened.number, f"{folder.path}/{name}")
-        _LOCKS[holder] = opened
+        folder.locks[holder] = opened
         try:
             yield
         finally:
