@@ -49,3 +49,19 @@ Feature: A result that cannot fit into the window leaves
     Then nothing is offloaded
     And a warning says "more than the context window of 200,000"
     And a warning says "no step takes the newest user message"
+
+  Scenario: What the provider counted is known after a restart
+    Given the policy
+      """
+      min_chars: 100
+      items: {tool_result: {offload: true}}
+      steps:
+        - {name: old, do: clear, select: {types: [tool_result], keep_recent: 1}}
+        - {name: full, do: drop, select: {types: [image]}, when: {tokens: {at_least: 5000}}}
+      """
+    And 2 Bash results of 1,000 tokens
+    When the policy is applied
+    And the provider counts 6,000 tokens
+    And the process restarts
+    And the policy is applied
+    Then the gate "tokens" of the step "full" opens

@@ -110,6 +110,8 @@ Feature: A long history gives way to a summary
     When the policy is applied again
     Then the history is compacted
     And the summarizer sees "The API is renamed; the tests are next."
+    And the summarizer does not see "Understood. I have the context"
+    And the summarizer does not see "[Restored after compact]"
     And the files "new.py" and "old.py" are restored
     And the messages are:
       """

@@ -13,6 +13,7 @@ Feature: The files that were read last come back
     When the working directory has the file "a.py" that reads "a = 3"
     And the policy is applied
     Then the files "src/b.py" and "a.py" are restored
+    And the summarizer is told "do not repeat their contents:\n- src/b.py\n- a.py"
     And the messages are:
       """
       [
@@ -94,6 +95,18 @@ Feature: The files that were read last come back
     And the compaction reports
       | restored_file_count | 0 |
     And a warning says "'a.py' is not restored: it holds a character that cannot be encoded as UTF-8"
+
+  @F-005 @BR-3.2-40 @BR-4.1-2
+  Scenario: A file that is not read in time does not come back, and the summary stays
+    Given the working directory has the file "a.py" of 10 tokens
+    And the agent has read the file "a.py"
+    When the function compact_messages is called with
+      | file_reader     | hanging |
+      | summary_timeout | 1s      |
+    Then the history is compacted
+    And the compaction reports
+      | restored_file_count | 0 |
+    And a warning says "'a.py' is not restored: the files were not read within 2 s"
 
   @F-005
   Scenario: Where no tool is known to have read a file, a warning names the option

@@ -209,6 +209,7 @@ Feature: The summary
     When the policy is applied
     Then the history is not compacted
     And the summarizer is asked 3 times
+    And the waits between the tries grow from 0 seconds
     And a warning says "the answer is empty"
 
   @F-004 @F-008

@@ -48,3 +48,4 @@ Feature: The newest stay up to a number of tokens
       | tokens: 250     | 2    | 3     |
       | max_tokens: 250 | 3    | 4     |
       | max_tokens: 300 | 2    | 3     |
+      | max_tokens: 50  | 4    | 5     |

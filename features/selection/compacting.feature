@@ -82,3 +82,63 @@ Feature: What a summary replaces
     And the agent has read the files "a.py", "b.py" and "c.py"
     When the policy is applied
     Then the files "c.py" and "b.py" are restored
+
+  Scenario Outline: A file that would leave the list hardly below its gate does not come back
+    The next message would open the gate again, and the next summary would cost as much as this one.
+
+    Given the policy
+      """
+      tools: {read_file: {reads_file: path}}
+      compaction: {restore: {max_files: 1}}
+      steps: [{name: summarise, do: compact, when: {tokens: {at_least: 2000}}}]
+      """
+    And the summarizer answers "The summary."
+    And the working directory has the file "a.py" of <size> tokens
+    And a user message of 2,000 tokens
+    And the agent has read the file "a.py"
+    When the policy is applied
+    Then the history is compacted
+    And <file> restored
+
+    Examples:
+      | size  | file               |
+      | 1,800 | the file "a.py" is |
+      | 1,900 | no file is         |
+
+  Scenario Outline: No summary is paid for where what stays is larger than the window
+    Given the policy
+      """
+      model: {context_window: 1000}
+      compaction: {keep_recent: {messages: 1}}
+      steps: [{name: summarise, do: compact, when: {tokens: {at_least: 80%}}}]
+      """
+    And the summarizer answers "The summary."
+    And an assistant message of 300 tokens
+    And a user message of <newest> tokens
+    When the policy is applied
+    Then the history is <state>
+    And the summarizer is asked <times>
+
+    Examples:
+      | newest | state         | times    |
+      | 900    | compacted     | one time |
+      | 1,100  | not compacted | no time  |
+
+  Scenario Outline: A summary is not made again for the sake of a few new messages
+    Given the policy
+      """
+      compaction: {min_new: 50%}
+      steps: [{name: summarise, do: compact, when: {messages: {at_least: 3}}}]
+      """
+    And the summarizer answers "It is told at length what was done, what was tried before, and what is left."
+    And 3 Bash results of 100 tokens
+    When the policy is applied
+    Then the history is compacted
+    Given a user message of <new> tokens
+    When the policy is applied
+    Then the history is <state>
+
+    Examples:
+      | new | state         |
+      | 10  | not compacted |
+      | 90  | compacted     |

@@ -58,3 +58,23 @@ Feature: A summary fails, and the prompt has to become shorter all the same
     When the policy is applied
     Then unchanged messages are the same objects
     And the summarizer is asked no time
+
+  Scenario: A summary that cannot hold what is pinned has failed without being asked for
+    Given the policy
+      """
+      model: {context_window: 8000}
+      items: {skill: {match: {type: user_message, text: {startswith: "Skill:"}}, pin: true}}
+      compaction: {keep_recent: {messages: 2}, summary: {max_words: 3}}
+      steps:
+        - {name: summarise, do: compact, when: {tokens: {at_least: 50%}}}
+        - name: let-go
+          do: drop
+          when: {failed: summarise}
+          select: {unit: group, types: ["*"], until: {tokens: {under: 40%}}}
+      """
+    And the summarizer answers "The tests run."
+    And a user message that reads "Skill: test what you have written"
+    And 12 Bash results of 400 tokens
+    When the policy is applied
+    Then the summarizer is asked no time
+    And 5 results are dropped

@@ -30,6 +30,11 @@ Feature: History is replaced without a summary
     When the policy is applied
     And the policy is applied
     Then the last compaction summary reads like "*Skill: never push*"
+    Given 3 Bash results of 500 characters
+    When the policy is applied
+    Then the history is compacted
+    When the policy is applied
+    Then the last compaction summary reads like "*Skill: never push*"
 
   Scenario: The next compaction replaces the text too
     Given 3 Bash results of 500 characters

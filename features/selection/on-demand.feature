@@ -36,3 +36,18 @@ Feature: Somebody asks for a compaction
     And 3 Bash results of 500 characters
     When the session is compacted
     Then messages 1 to 4 are summarised
+
+  Scenario: A summary that was refused as too large is asked for again on demand alone
+    Given the policy
+      """
+      compaction: {summary: {must_shrink_to: 1%, attempts: 1, sections: []}}
+      steps: [{name: summarise, do: compact, when: {messages: {at_least: 4}}}]
+      """
+    And the summarizer answers "It is told at length what was done, what was tried before, and what is left."
+    And a user message of 50 tokens
+    When the policy is applied
+    And the policy is applied again
+    Then the history is not compacted
+    And the summarizer is asked one time
+    When the session is compacted
+    Then the summarizer is asked 2 times

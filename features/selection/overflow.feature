@@ -67,3 +67,23 @@ Feature: The provider refuses a prompt as too long
     And the provider refuses the prompt as too long
     Then the history is compacted
     And the request is sent again
+
+  Scenario Outline: The summary on overflow is made although another step makes one before each call
+    Given the policy
+      """
+      store: {state: <state>}
+      compaction: {keep_recent: {messages: 1}}
+      steps:
+        - {name: usual, do: compact, when: {messages: {over: 400}}}
+        - {name: last-resort, on: overflow, do: compact}
+      """
+    When the policy is applied
+    Then the history is not compacted
+    When the provider refuses the prompt as too long
+    Then the history is compacted
+    And the request is sent again
+
+    Examples:
+      | state   |
+      | kept    |
+      | none    |

@@ -49,3 +49,25 @@ Feature: The newest results stay, and parallel calls stay together or are split
     Then the result "a" is cleared
     And the result "c" is cleared
     And the result "b" is kept because "recent"
+
+  Scenario: What a recent result held leaves as soon as a later step drops that result
+    Given the policy
+      """
+      min_chars: 100
+      items:
+        tool_result: {offload: true}
+        noise: {match: {type: tool_result, text: {startswith: "noise"}}}
+      steps:
+        - {name: old, do: clear, select: {types: [tool_result], keep_recent: 1}}
+        - {name: noise, do: drop, select: {types: [noise]}}
+      """
+    And the messages
+      | role      | type   | tool | id | size           | text  |
+      | user      |        |      |    | 10 characters  |       |
+      | assistant | call   | Bash | a  | 100 characters |       |
+      | and       | call   | Bash | b  | 100 characters |       |
+      | user      | result |      | a  | 300 characters |       |
+      | and       | result |      | b  |                | noise |
+    When the policy is applied
+    Then the result "b" is dropped
+    And the result "a" is cleared

@@ -28,6 +28,12 @@ Feature: A step waits until what it saves pays for what it costs
     And the session continues for 12 turns with 1 Bash result of 3,000 tokens each
     Then 8 results are offloaded
 
+  Scenario: What is before the first change costs nothing, however much it is
+    Given a user message of 50,000 tokens
+    When the policy is applied
+    And the session continues for 12 turns with 1 Bash result of 3,000 tokens each
+    Then 8 results are offloaded
+
   Scenario: It counts the calls before a restart
     When the policy is applied
     And the session continues for 10 turns with 1 Bash result of 3,000 tokens each
@@ -58,6 +64,26 @@ Feature: A step waits until what it saves pays for what it costs
       | pause       | gone |
       | 299 seconds | no   |
       | 301 seconds | 4    |
+
+  Scenario Outline: A prompt that is too short for a cache costs nothing to change
+    Given the policy
+      """
+      model: {name: claude-opus-4-8, cache: {min_tokens: <least>}}
+      items: {tool_result: {offload: true}}
+      steps:
+        - name: old
+          do: offload
+          select: {types: [tool_result], keep_recent: 4}
+          when: {pays_back: {at_most: 25%}}
+      """
+    When the policy is applied
+    And the session continues for 8 turns with 1 Bash result of 3,000 tokens each
+    Then <gone> results are offloaded
+
+    Examples:
+      | least  | gone |
+      | 1024   | no   |
+      | 100000 | 4    |
 
   Scenario Outline: The price is that of the model and of its writes, a limit may be a number
     Given the policy

@@ -80,3 +80,37 @@ Feature: A sliding window removes whole messages, groups or turns
     When the policy is applied
     Then every Bash call is dropped
     And no folder is made
+
+  Scenario Outline: The oldest leave until so many tokens are free
+    Given the policy
+      """
+      model: {tokenizer: approximate}
+      steps: [{name: window, do: drop, select: {types: [user_message], until: {frees: {at_least: <least>}}}}]
+      """
+    And no messages
+    And a user message of 400 characters
+    And a user message of 400 characters
+    And a user message of 400 characters
+    And a user message of 400 characters
+    When the policy is applied
+    Then <gone> user messages are dropped
+
+    Examples:
+      | least | gone |
+      | 200   | 2    |
+      | 201   | 3    |
+
+  Scenario: A result stays while its call follows the last words of the list
+    Given the policy
+      """
+      steps: [{name: window, do: drop, select: {types: [tool_result]}}]
+      """
+    And no messages
+    And the messages
+      | role      | type   | tool | id | size           |
+      | user      |        |      |    | 100 characters |
+      | assistant | text   |      |    | 100 characters |
+      | and       | call   | Bash | a  | 100 characters |
+      | user      | result |      | a  | 100 characters |
+    When the policy is applied
+    Then the result "a" is kept because "without it an assistant message would come last"

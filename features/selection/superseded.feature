@@ -52,3 +52,57 @@ Feature: A read of a file leaves when a later one shows it again
     Then the first 2 read results are cleared
     And the last read result is kept
     And in every turn the prefix is unchanged up to the first new decision
+
+  Scenario Outline: Behind an edit only a read of the whole file shows the lines again
+    The edit may have moved them. It may also run beside the first read.
+
+    Given the messages
+      """
+      [
+        {"role": "user", "content": "mend it"},
+        {"role": "assistant", "content": [
+          {"type": "tool_use", "id": "e", "name": "edit", "input": {"path": "<edited>"}},
+          {"type": "tool_use", "id": "a", "name": "read", "input": {"path": "a.py", "first": 2, "last": 3}}]},
+        {"role": "user", "content": [
+          {"type": "tool_result", "tool_use_id": "a", "content": "the second line\nthe third line"},
+          {"type": "tool_result", "tool_use_id": "e", "content": "done"}]},
+        {"role": "assistant", "content": [
+          {"type": "tool_use", "id": "b", "name": "read", "input": {"path": "a.py"<lines>}}]},
+        {"role": "user", "content": [
+          {"type": "tool_result", "tool_use_id": "b", "content": "one\ntwo\nthree\nfour"}]}
+      ]
+      """
+    When the policy is applied
+    Then <cleared> result is cleared
+
+    Examples:
+      | edited   | lines                  | cleared |
+      | a.py     | , "first": 1, "last": 4 | no      |
+      | ./a.py   | , "first": 1, "last": 4 | no      |
+      | b.py     | , "first": 1, "last": 4 | 1       |
+      | a.py     |                        | 1       |
+
+  Scenario Outline: The same call with the same text supersedes, unless there are pictures beside it
+    Given the messages
+      """
+      [
+        {"role": "user", "content": "look at it"},
+        {"role": "assistant", "content": [
+          {"type": "tool_use", "id": "a", "name": "look", "input": {}}]},
+        {"role": "user", "content": [
+          {"type": "tool_result", "tool_use_id": "a", "content": [
+            {"type": "text", "text": "the page as it is now"}<picture>]}]},
+        {"role": "assistant", "content": [
+          {"type": "tool_use", "id": "b", "name": "look", "input": {}}]},
+        {"role": "user", "content": [
+          {"type": "tool_result", "tool_use_id": "b", "content": [
+            {"type": "text", "text": "the page as it is now"}<picture>]}]}
+      ]
+      """
+    When the policy is applied
+    Then <cleared> result is cleared
+
+    Examples:
+      | picture                                                                                            | cleared |
+      |                                                                                                    | 1       |
+      | , {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}} | no      |

@@ -63,3 +63,45 @@ Feature: What is left of the input of a call whose result leaves
     And the policy is applied again
     Then the prefix is unchanged up to message 2
     And the call "a" is offloaded
+
+  Scenario: An input of a call that a model was sent already is emptied when the result arrives
+    Given the policy
+      """
+      items: {tool_result: {offload: true}}
+      placeholder: '[this is gone]'
+      steps:
+        - name: offload
+          on: arrival
+          do: offload
+          select: {types: [tool_result], with_input: {tools: "*", leave: empty}}
+      """
+    And no messages
+    And the messages
+      """
+      [
+        {"role": "user", "content": "go on"},
+        {"role": "assistant", "content": [
+          {"type": "tool_use", "id": "a", "name": "Write", "input": {"path": "a.py", "lines": [1, 2]}}
+        ]}
+      ]
+      """
+    When the policy is applied
+    And these results arrive
+      """
+      {"role": "user", "content": [
+        {"type": "tool_result", "tool_use_id": "a", "content": "written, and here is the file again"}
+      ]}
+      """
+    And the policy is applied
+    Then the messages are
+      """
+      [
+        {"role": "user", "content": "go on"},
+        {"role": "assistant", "content": [
+          {"type": "tool_use", "id": "a", "name": "Write", "input": {}}
+        ]},
+        {"role": "user", "content": [
+          {"type": "tool_result", "tool_use_id": "a", "content": "[this is gone]"}
+        ]}
+      ]
+      """

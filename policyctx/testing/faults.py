@@ -24,7 +24,7 @@ from policyctx.definitions.items import HostObject
 from policyctx.errors import SummaryError, UnrestorableFileError
 
 _READABLE = 0o444
-_LONGEST_WAIT = 10
+LONGEST_WAIT = 10
 FULL = errno.ENOSPC
 FORBIDDEN = errno.EACCES
 _READING = ("r", "rb", "rt")
@@ -53,7 +53,7 @@ class ScriptedSummarizer:
         """Return the text; raises `SummaryError` while it is to fail."""
         self.requests.append(request)
         if self.hangs:
-            Event().wait(_LONGEST_WAIT)
+            Event().wait(LONGEST_WAIT)
         if self.billed:
             request.billed({"input_tokens": self.billed, "output_tokens": 0})
         if self.failures > 0:

@@ -4,7 +4,7 @@ import asyncio
 import copy
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from threading import get_ident
+from threading import Event, get_ident
 from typing import Any
 
 from policyctx import recipes
@@ -13,7 +13,7 @@ from policyctx.messages.reading import items_of
 from policyctx.policy.nodes import read_yaml
 from policyctx.policy.sources import PolicySource
 from policyctx.testing.failures import WordingError
-from policyctx.testing.faults import DiskWriter, environment
+from policyctx.testing.faults import LONGEST_WAIT, DiskWriter, environment
 from policyctx.testing.selecting import Returned, TurnEvent
 from policyctx.testing.world import World
 
@@ -84,9 +84,24 @@ class HalfCharacter(Raising):
         return "\ud800"
 
 
+class HangingReader(Raising):
+    """A reader of the caller's that answers after ten seconds."""
+
+    def read(self, resolved: str, most_bytes: int) -> str:
+        """Wait, and return an empty file."""
+        del resolved, most_bytes
+        Event().wait(LONGEST_WAIT)
+        return ""
+
+
 _BY_CALLER: Mapping[str, Mapping[str, Callable[[list[str]], object]]] = {
     "writer": {"synchronous": DiskWriter, "asynchronous": AsyncDiskWriter, "raising": Raising},
-    "file_reader": {"raising": Raising, "lost": LostReader, "half a character": HalfCharacter},
+    "file_reader": {
+        "raising": Raising,
+        "lost": LostReader,
+        "half a character": HalfCharacter,
+        "hanging": HangingReader,
+    },
 }
 
 

@@ -251,7 +251,7 @@ class Calls:
         known = self._knowledge.list_of(entered.messages, memory)
         warnings = yield from self._notices.of_root(known, memory)
         warnings = (*warnings, *self._news_of(entered))
-        facts = replace(self._knowledge.facts(memory, request), attempt=None)
+        facts = self._knowledge.facts(memory, request)
         step = self._policy.step_on_demand(instructions)
         planned = known.planner.plan(facts, moments=(), demanded=step, comes_back=known.comes_back)
         stopped = planned.outcomes[-1].stopped

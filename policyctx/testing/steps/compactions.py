@@ -239,9 +239,12 @@ def _(policyctx_world: World, each: Amount, total: Amount) -> None:
 
 @then("the summarizer is told {text:text}", 'the summarizer is told "at most 1200 words"')
 def _(policyctx_world: World, text: str) -> None:
-    """The instructions to the model have this text: of the sections, the rules, or the length."""
+    """The instructions to the model have this text: of the sections, the rules, the length, or
+    the files that come back.
+    """
     request = _last_request(policyctx_world)
-    found = instructions(request.settings, earlier=request.history.earlier.values())
+    history = request.history
+    found = instructions(request.settings, history.restored, earlier=history.earlier.values())
     if text not in found:
         raise OutcomeError(repr(text), found)
 
@@ -302,10 +305,10 @@ def _(policyctx_world: World, datatable: Table) -> None:
 )
 def _(policyctx_world: World, amount: Amount) -> None:
     """The first wait of the last event is this long, each further one at least one and a half times
-    as long as the one before.
+    as long as the one before. It is `0 seconds` if the summarizer is asked again at once.
     """
-    waits = policyctx_world.waits
     tries = len(_scripted(policyctx_world).requests) - policyctx_world.tries_before
+    waits = policyctx_world.waits or [0] * (tries - 1)
     grow = all(_LEAST_GROWTH * one <= other for one, other in pairwise(waits))
     if len(waits) != tries - 1 or not waits or not amount.holds_for(waits[0]) or not grow:
         found = ", ".join(f"{wait:g}" for wait in waits) or "none"

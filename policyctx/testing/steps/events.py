@@ -123,7 +123,8 @@ def _(policyctx_world: World, name: str, datatable: Table = ()) -> None:
     """A public function gets the context, or its newest message, the root folder, the session, the
     working directory and the scenario's summarizer. A table gives arguments as YAML. A `writer` is
     `synchronous`, `asynchronous` or `raising`; a `file_reader` is `raising`, `lost`, which raises
-    before it reads, or reads `half a character`. What is raised says "the archive is sealed".
+    before it reads, `hanging` for ten seconds, or reads `half a character`. What is raised says
+    "the archive is sealed".
     """
     call(name, dict(pairs_in(datatable)), policyctx_world)
 
