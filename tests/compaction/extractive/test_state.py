@@ -445,7 +445,8 @@ def test_the_commands_of_a_program_are_read() -> None:
 
 def test_what_only_surrounds_the_output_is_not_quoted() -> None:
     printed = "Wall time: 2 seconds\na.c:3:1: warning: unused\nexit code 0\nOutput:"
-    assert steps(summary_of(GO, *ran("make check", printed))) == ["- make check => exit code 0"]
+    line = "- make check => exit code 0: a.c:3:1: warning: unused"
+    assert steps(summary_of(GO, *ran("make check", printed))) == [line]
 
 
 def test_a_check_that_passed_beside_a_command_that_failed_is_not_said_to_have_failed() -> None:
@@ -513,8 +514,34 @@ def test_a_command_that_changes_branches_and_tags_is_a_step(command: str) -> Non
 def test_the_heading_above_the_warnings_of_a_build_is_not_its_outcome() -> None:
     printed = "# example.com/hall/lua\nparser.c:254:18: warning: null character"
     assert steps(summary_of(GO, *ran("go build ./...", printed))) == [
-        "- go build ./... => no output"
+        "- go build ./... => parser.c:254:18: warning: null character"
     ]
+
+
+@pytest.mark.parametrize("noise", [0, 400])
+@pytest.mark.parametrize(
+    "alarm",
+    [
+        "ERROR: pump 4 has no valve",
+        "[ERROR] pump 4 has no valve",
+        "pump.py:3: warning: the valve is open",
+        "npm WARN deprecated valve@1.0.0",
+        "error[E0308]: mismatched types",
+        "error TS2322: Type 'a' is not assignable",
+        "ValueError: the valve is open",
+    ],
+)
+@pytest.mark.parametrize("last", ["12 passed", "Migration completed successfully", ""])
+@pytest.mark.parametrize("command", ["make check", "./deploy.sh push", "make check; git log"])
+def test_an_error_or_a_warning_in_a_result_is_quoted_whatever_stands_around_it(
+    command: str, alarm: str, noise: int, last: str
+) -> None:
+    around = "\n".join(f"hall {i} of the mill was looked at" for i in range(noise))
+    printed = f"{around}\n{alarm}\n{around}\n{last}"
+    first = summary_of(GO, *ran(command, printed))
+    for summary in (first, later(first)):
+        [line] = steps(summary)
+        assert alarm in line
 
 
 def test_commands_behind_quoted_text_are_read() -> None:
