@@ -9,7 +9,7 @@ from posixpath import normpath
 from typing import NamedTuple
 
 from policyctx.compaction.extractive.languages import Cues
-from policyctx.compaction.extractive.texts import lines_in, one_line, shortened, words_of
+from policyctx.compaction.extractive.texts import CUT, lines_in, one_line, shortened, words_of
 from policyctx.definitions.items import Item
 from policyctx.messages.reading import Reading
 from policyctx.planning.superseded import PathFields, path_in
@@ -33,7 +33,7 @@ REPORTED = re.compile(
 _PATH_FIELDS = re.compile(r"path|(?<!pro)file|uri|notebook", re.IGNORECASE)
 _SHELL_FIELDS = ("command", "cmd")
 _IN_SHELL = re.compile(r"(?:\S*/)?\w*sh -l?c\s+")
-_COMMAND_IN_CODE = re.compile(r'\b(?:cmd|command)"?:\s*("(?:[^"\\\n]|\\["\\/bfnrt])*")')
+_COMMAND_IN_CODE = re.compile(r'\b(?:cmd|command)"?:\s*("(?:[^"\\\n]|\\["\\/bfnrt])*")(\s*\+)?')
 _OUTPUT = re.compile(r'"output": ?("(?:[^"\\\n]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*")')
 _OUTPUT_ID = re.compile(r'"(exit_code|session_id)": ?(\d+)')
 # How a client tells that a call in the background has ended, and the words for it.
@@ -92,9 +92,9 @@ class Call(NamedTuple):
                 return _IN_SHELL.sub("", command, count=1) if "sh -" in command else command
         # A call that is a program may run commands.
         found = [] if self.fields else _COMMAND_IN_CODE.findall(self.text[: 4 * _LONGEST_COMMAND])
-        return (
-            " ;\n".join(json.loads(one, strict=False) for one in found)[:_LONGEST_COMMAND] or None
-        )
+        # What a program adds to a text is not known.
+        commands = (json.loads(one, strict=False) + CUT * bool(more) for one, more in found)
+        return " ;\n".join(commands)[:_LONGEST_COMMAND] or None
 
     @property
     def name_words(self) -> list[str]:

@@ -30,7 +30,7 @@ from policyctx.compaction.extractive.outcomes import (
     shown_of,
 )
 from policyctx.compaction.extractive.said import Quote
-from policyctx.compaction.extractive.texts import one_line, shortened
+from policyctx.compaction.extractive.texts import GAP, one_line, shortened
 
 _MOST_TASKS, _MOST_NAMES, _MANY, _MOST_LOOKS = 30, 4, 100, 24
 # Calls that are listed before anything else of the results.
@@ -223,7 +223,8 @@ class _Step(NamedTuple):
 
 
 def _step(command: str, outcome: str, message: int, since: str = "") -> _Step:
-    keys = frozenset(key for part in command_parts(command) if (key := _key_of(part)))
+    parts = command_parts(command.removeprefix(GAP))
+    keys = frozenset(key for part in parts if (key := _key_of(part)))
     is_made = _COMMIT in keys or any(map(_CREATES.match, keys))
     # Of two here documents the text is not known.
     if (is_made and not NOT_MADE.match(outcome)) or "<<" in command:
@@ -312,10 +313,11 @@ def _moved_by(call: Call) -> Iterator[str]:
 
 
 def _given(call: Call) -> str:
-    """Return the tool of a call with its input, such as a path and lines."""
+    """Return the tool of a call with its input, such as a path and lines, or a program."""
     given = (f"{key}={one}" if isinstance(one, int) else one for key, one in call.fields.items())
     texts = " ".join(one for one in given if isinstance(one, str))
-    return one_line(f"{call.tool} {shortened(texts, _LONGEST_LINE)}").replace(_RESULT, " ")
+    text = texts if call.fields else call.text[:LOOKED_AT].removeprefix("{}")
+    return one_line(f"{call.tool} {shortened(text, _LONGEST_LINE)}").replace(_RESULT, " ")
 
 
 _MOST_ENDED = 10
@@ -370,13 +372,16 @@ def _command_of(call: Call) -> str:
     parts = [(separator, one_line(given)) for separator, _, given in parts_in(command)]
     # The steps of a long one are not to be in what is cut out.
     is_long = sum(len(one) for _, one in parts) > _LONGEST_COMMAND
-    while len(parts) > 1 and (
-        (_LEADS.match(parts[0][1]) and not SCRATCH.search(f"{parts[0][1][3:]}/"))
-        or (is_long and _key_of(parts[0][1])[:5] not in {_CHECK[:5], _CHANGE[:5]})
-    ):
+    gap = ""
+    while len(parts) > 1:
+        first = parts[0][1]
+        is_lead = _LEADS.match(first) and not SCRATCH.search(f"{first[3:]}/")
+        if not is_lead and not (is_long and _key_of(first)[:5] not in {_CHECK[:5], _CHANGE[:5]}):
+            break
+        gap = gap if is_lead else GAP
         del parts[0]
     text = "".join(f"{' ' * (sign != ';')}{sign} {one}" for sign, one in parts)
-    return shortened(text.lstrip("&|; "), _LONGEST_COMMAND)
+    return gap + shortened(text.lstrip("&|; "), _LONGEST_COMMAND)
 
 
 def _ids_begun(call: Call) -> list[str]:
@@ -391,7 +396,7 @@ def _named(call: Call) -> str:
     """Return the tool of a call with its path, or the words that say what it is for."""
     given = (call.fields.get(key) for key in _TASK_TEXT if not call.path)
     said = next((one for one in given if isinstance(one, str)), call.path or "")
-    return one_line(f"{call.tool} {shortened(said, _LONGEST_LINE)}")
+    return one_line(f"{call.tool} {shortened(said, _LONGEST_LINE)}") if said else _given(call)
 
 
 def _key_of(part: str) -> str:

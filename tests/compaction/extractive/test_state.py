@@ -449,6 +449,26 @@ def test_what_only_surrounds_the_output_is_not_quoted() -> None:
     assert steps(summary_of(GO, *ran("make check", printed))) == [line]
 
 
+def test_a_command_is_quoted_as_it_was_run_and_marked_where_it_is_cut() -> None:
+    code = 'tools.exec_command({cmd:"stall update 6 --body "+JSON.stringify(body)})'
+    told = [chat_calls(("c1", "exec", code)), chat_result("c1", "Updated stall 6")]
+    assert steps(summary_of(GO, *told)) == ["- stall update 6 --body … => Updated stall 6"]
+    setup = f"python3 plan.py {'a ' * 150}"
+    first = summary_of(GO, *ran(f"cd app; {setup}; git push", "a..b main -> main"))
+    assert steps(first) == ["- … git push => a..b main -> main"]
+    again = later(first, *ran("git push", "b..c main -> main", "c2"))
+    assert steps(again) == ["- git push => b..c main -> main"]
+
+
+def test_of_a_call_with_a_program_the_program_is_quoted_not_only_the_name_of_its_tool() -> None:
+    code = "const found = await tools.halls({near: 'mill'}); text(found)"
+    told = [chat_calls(("c1", "exec", code)), chat_result("c1", "hall 4")]
+    assert f"- exec {code} => hall 4" in summary_of(GO, *told)
+    started = [chat_calls(("c1", "exec", code)), chat_result("c1", "Running with cell ID 124")]
+    [line] = steps(summary_of(GO, *started))
+    assert line.startswith(f"- exec {code}; started in the background")
+
+
 def test_a_check_that_passed_beside_a_command_that_failed_is_not_said_to_have_failed() -> None:
     passed = "ok   app 0.3s\nls: Makefile: no such file here\nexit code 1"
     command = "go test ./... && ls Makefile; ls other"
