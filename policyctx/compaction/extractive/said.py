@@ -12,15 +12,15 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Callable, Iterator
-from itertools import islice
+from collections.abc import Iterable, Iterator
+from itertools import groupby, islice
+from operator import attrgetter
 from typing import NamedTuple
 
 from policyctx.compaction.assembly import History
 from policyctx.compaction.extractive.languages import Cues, cues_of
 from policyctx.compaction.extractive.texts import (
     NAME,
-    Piece,
     one_line,
     pieces_of,
     shortened,
@@ -41,8 +41,8 @@ _LONGEST_NAME = 80
 _LONGEST_EXPANDED = 1_600
 # How a message of an agent's program begins that has the result of a command in a reply.
 _RETURNED = re.compile(r"\s*<returncode>")
-# Pieces of either end that are kept of an earlier answer, and of a message of the user.
-_MOST_PIECES, _TYPED_PIECES = 125, 12
+# Pieces of either end that are kept of an earlier message of the user.
+_TYPED_PIECES = 12
 # Words of what says more than what the agent does next.
 _REPLY = 30
 # The words before the question of a tool behind its answer.
@@ -86,7 +86,7 @@ class Quote(NamedTuple):
 
 def quotes_in(history: History, reading: Reading, skipped: frozenset[int]) -> Iterator[Quote]:
     """Yield what was said, in order; of what the agent said before its calls only the newest."""
-    kept, last, working = _of_agent(history, reading, skipped)
+    kept, last, working, typed = _of_agent(history, reading, skipped)
     before = ""
     for position, item in enumerate(reading.items):
         if item.message in skipped:
@@ -98,53 +98,55 @@ def quotes_in(history: History, reading: Reading, skipped: frozenset[int]) -> It
             text = shortened(one_line(before), _LONGEST_EXPANDED)
             yield Quote(f"[program: {text}]", item.message, user=True, pasted=True)
         elif item.kind != "assistant_message":
-            yield from _not_agents(item, author, reading, position)
+            found = _not_agents(item, author, reading, position)
+            yield from found if item.message >= typed else ends_of(found)
         elif item.message in kept:
             is_last = item.message in last
-            pieces = pieces_of(item.text, of_agent=True)
-            ends = ((one, 0) for one in pieces) if is_last else _ends_of(pieces, _MOST_PIECES)
-            for one, more in ends:
+            for one in pieces_of(item.text, of_agent=True):
                 yield Quote(
                     one.text,
                     item.message,
                     user=False,
                     last=is_last,
                     working=is_last and working,
-                    gap=int(more > 0),
                     depth=one.depth,
                 )
 
 
-def _ends_of(
-    pieces: Iterator[Piece], most: int, is_rule: Callable[[str], bool] = lambda _: False
-) -> Iterator[tuple[Piece, int]]:
-    """Yield the ends of a text and the rules between, each with how many are missing before it."""
-    yield from ((one, 0) for one in islice(pieces, most))
-    rest, missing = deque[Piece](), 0
-    for one in pieces:
-        rest.append(one)
-        if len(rest) > most:
-            middle = rest.popleft()
-            stays = is_rule(middle.text)
-            if stays:
-                yield middle, missing
-            missing = 0 if stays else missing + 1
-    for one in rest:
-        yield one, missing
-        missing = 0
+def ends_of(quotes: Iterable[Quote]) -> Iterator[Quote]:
+    """Yield of each message the quotes of its ends, and the rules between."""
+    for _, group in groupby(quotes, attrgetter("message")):
+        pieces, rest, is_gap = iter(group), deque[Quote](), False
+        yield from islice(pieces, _TYPED_PIECES)
+        for one in pieces:
+            rest.append(one)
+            if len(rest) > _TYPED_PIECES and not cues_of().standing.found_in(rest[0].text):
+                rest.popleft()
+                is_gap = True
+            elif len(rest) > _TYPED_PIECES:
+                yield _behind(rest.popleft(), is_gap=is_gap)
+                is_gap = False
+        yield from (_behind(one, is_gap=is_gap and not i) for i, one in enumerate(rest))
+
+
+def _behind(one: Quote, *, is_gap: bool) -> Quote:
+    """Return a quote, with a mark if others are missing before it."""
+    return one._replace(gap=one.gap or 1) if is_gap else one
 
 
 def _of_agent(
     history: History, reading: Reading, skipped: frozenset[int]
-) -> tuple[set[int], set[int], bool]:
+) -> tuple[set[int], set[int], bool, int]:
     """Return the agent's messages that are quoted, the last of them, and whether it still works.
+
+    The fourth is the position of the user's last message.
 
     Of each turn the messages behind its calls are quoted, and what the user's last message
     interrupted; of a turn that goes on the last one, and the first if it says more than what the
     agent does next: a reply, without which the user's message looks open.
     """
     kept, notes, said, stopped = set[int](), list[Item](), list[Item](), list[Item]()
-    reply, is_asked = list[Item](), False
+    reply, is_asked, typed = list[Item](), False, -1
     for item in (one for one in reading.items if one.message not in skipped):
         if item.kind == "assistant_message" and item.text:
             said.append(item)
@@ -155,11 +157,11 @@ def _of_agent(
         elif _is_typed(item, history):
             kept.update(one.message for one in said)
             stopped = [] if said else notes[-1:] or stopped
-            notes, said, reply, is_asked = [], [], [], True
+            notes, said, reply, is_asked, typed = [], [], [], True, item.message
     reply = [one for one in reply if words_in(one.text) >= _REPLY]
     last = {one.message for one in said[-1:] or (*reply, *notes[-1:])}
     left = said or ([] if last else stopped)
-    return kept | last | {one.message for one in left}, last, not said
+    return kept | last | {one.message for one in left}, last, not said, typed
 
 
 def _author_of(item: Item, history: History) -> str:
@@ -176,13 +178,11 @@ def _not_agents(item: Item, author: str, reading: Reading, position: int) -> Ite
     if item.kind == "tool_result" and author == "user":
         yield _answered(item, reading, position)
     elif item.kind == "user_message" and author != "program":
-        for one, more in _ends_of(pieces_of(item.text), _TYPED_PIECES, cues_of().standing.found_in):
+        for one in pieces_of(item.text):
             # An element that a program put there says little of what the user wants.
             if not (one.pasted and one.text.startswith("[<")):
-                gap = int(more > 0)
-                yield Quote(
-                    one.text, item.message, user=True, pasted=one.pasted, gap=gap, depth=one.depth
-                )
+                text, pasted, depth = one
+                yield Quote(text, item.message, user=True, pasted=pasted, depth=depth)
     elif item.kind == "system_prompt":
         yield from _prohibited(item)
     elif is_unreadable(item):

@@ -24,7 +24,7 @@ from policyctx.compaction.extractive.fitting import (
     with_room,
 )
 from policyctx.compaction.extractive.languages import SHIPPED, Cues, Language, cues_of
-from policyctx.compaction.extractive.said import UNREADABLE, Quote, quotes_in
+from policyctx.compaction.extractive.said import UNREADABLE, Quote, ends_of, quotes_in
 from policyctx.compaction.extractive.state import tasks_of, work_of
 from policyctx.compaction.extractive.texts import lines_in, pieces_of
 from policyctx.compaction.extractive.writing import (
@@ -83,15 +83,17 @@ def gathered(
         calls,
         history.reads_file,
     )
-    users = [*carried(Group.USER), *(one for one in quotes if one.user)]
+    users = [one for one in quotes if one.user]
+    typed = max((one.message for one in users if one.text != UNREADABLE), default=-1)
+    told_before = carried(Group.USER)
+    users = [*(told_before if typed < 0 else ends_of(told_before)), *users]
     last = [one for one in quotes if one.last]
     said = carried(Group.AGENT)
     # A note leaves with the next words of anyone.
-    is_over = any(one.user and one.text != UNREADABLE for one in quotes) or bool(last)
+    is_over = typed >= 0 or bool(last)
     said = [one for one in said if not (one.working and is_over)]
     said += (one for one in quotes if not (one.user or one.last))
     del quotes
-    typed = max((one.message for one in users if one.text != UNREADABLE), default=-1)
     if not last and typed < 0:
         # Nothing was said since the last summary, where a later message has a lower number.
         end = min((one.message for one in users), default=0)
