@@ -95,7 +95,8 @@ def quotes_in(history: History, reading: Reading, skipped: frozenset[int]) -> It
         is_expanded = author == "program" and before.startswith("<command-")
         before = item.text.lstrip()
         if is_expanded and item.kind == "user_message" and not _TAG.match(before):
-            text = shortened(one_line(before), _LONGEST_EXPANDED)
+            most = _LONGEST_EXPANDED if item.message >= typed else _LONGEST_ANSWER
+            text = shortened(one_line(before), most)
             yield Quote(f"[program: {text}]", item.message, user=True, pasted=True)
         elif item.kind != "assistant_message":
             found = _not_agents(item, author, reading, position)
@@ -114,8 +115,15 @@ def quotes_in(history: History, reading: Reading, skipped: frozenset[int]) -> It
 
 
 def ends_of(quotes: Iterable[Quote]) -> Iterator[Quote]:
-    """Yield of each message the quotes of its ends, and the rules between."""
-    for _, group in groupby(quotes, attrgetter("message")):
+    """Yield of each message the quotes of its ends, and the rules between.
+
+    The text of an earlier command is clipped.
+    """
+    most = _LONGEST_ANSWER
+    clipped = (
+        one._replace(text=shortened(one.text, most)) if one.pasted else one for one in quotes
+    )
+    for _, group in groupby(clipped, attrgetter("message")):
         pieces, rest, is_gap = iter(group), deque[Quote](), False
         yield from islice(pieces, _TYPED_PIECES)
         for one in pieces:
