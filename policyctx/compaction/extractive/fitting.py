@@ -65,7 +65,7 @@ class Unit(NamedTuple):
 # user said before it.
 _ORDERS, _USERS_FACTS, _USERS_REST, _LITTLE = 180.0, 60.0, 12.0, 4.0
 _CHANGED_FILE, _OTHER_FILE, _EARLIER = 16.0, 2.0, 40.0
-_OF_WORK = 0.5
+_OF_WORK = 4.0
 _RATES = {Group.AGENT: 8.0, Group.TASKS: 60.0, Group.STEPS: 12.0, Group.RESULTS: 0.25}
 _LAST = 12.0
 # What a word of news weighs against coming last.
@@ -272,7 +272,7 @@ def _rated(
 
 
 def _weighed(one: Quote, group: Group, recency: float, cues: Cues) -> _Rated:
-    if one.pasted:
+    if one.pasted or one.inner:
         return _Rated(_LITTLE, recency)
     weight, hard = weight_of(one.text, cues)
     if hard or group is Group.EARLIER:

@@ -44,7 +44,7 @@ _RETURNED = re.compile(r"\s*<returncode>")
 # Pieces of either end that are kept of an earlier message of the user.
 _TYPED_PIECES = 12
 # Words of what says more than what the agent does next.
-_REPLY = 30
+REPLY = 30
 # The words before the question of a tool behind its answer.
 ASKED = " [answers: "
 # Characters of a system message that is quoted, and of one in an element of its client.
@@ -82,11 +82,13 @@ class Quote(NamedTuple):
     """How many titles and leads of its message it is under."""
     ago: int = 0
     """How many calls came after it, if the agent said it."""
+    inner: bool = False
+    """Whether it is in the middle of a long message of the user, and no rule."""
 
 
 def quotes_in(history: History, reading: Reading, skipped: frozenset[int]) -> Iterator[Quote]:
-    """Yield what was said, in order; of what the agent said before its calls only the newest."""
-    kept, last, working, typed = _of_agent(history, reading, skipped)
+    """Yield what was said, in order; what the agent said before its calls only of the last turn."""
+    kept, last, notes, typed = _of_agent(history, reading, skipped)
     before = ""
     for position, item in enumerate(reading.items):
         if item.message in skipped:
@@ -94,13 +96,12 @@ def quotes_in(history: History, reading: Reading, skipped: frozenset[int]) -> It
         author = _author_of(item, history)
         is_expanded = author == "program" and before.startswith("<command-")
         before = item.text.lstrip()
-        if is_expanded and item.kind == "user_message" and not _TAG.match(before):
-            most = _LONGEST_EXPANDED if item.message >= typed else _LONGEST_ANSWER
-            text = shortened(one_line(before), most)
-            yield Quote(f"[program: {text}]", item.message, user=True, pasted=True)
-        elif item.kind != "assistant_message":
+        if item.kind != "assistant_message":
             found = _not_agents(item, author, reading, position)
-            yield from found if item.message >= typed else ends_of(found)
+            if is_expanded and item.kind == "user_message" and not _TAG.match(before):
+                text = shortened(one_line(before), _LONGEST_EXPANDED)
+                found = iter((Quote(f"[program: {text}]", item.message, user=True, pasted=True),))
+            yield from ends_of(found, is_newest=item.message >= typed)
         elif item.message in kept:
             is_last = item.message in last
             for one in pieces_of(item.text, of_agent=True):
@@ -109,31 +110,30 @@ def quotes_in(history: History, reading: Reading, skipped: frozenset[int]) -> It
                     item.message,
                     user=False,
                     last=is_last,
-                    working=is_last and working,
+                    working=item.message in notes,
                     depth=one.depth,
                 )
 
 
-def ends_of(quotes: Iterable[Quote]) -> Iterator[Quote]:
+def ends_of(quotes: Iterable[Quote], *, is_newest: bool) -> Iterator[Quote]:
     """Yield of each message the quotes of its ends, and the rules between.
 
-    The text of an earlier command is clipped.
+    Of the newest message all are yielded. Of an earlier one the text of a command is clipped.
     """
-    most = _LONGEST_ANSWER
-    clipped = (
-        one._replace(text=shortened(one.text, most)) if one.pasted else one for one in quotes
-    )
-    for _, group in groupby(clipped, attrgetter("message")):
+    for _, group in groupby(quotes, attrgetter("message")):
         pieces, rest, is_gap = iter(group), deque[Quote](), False
-        yield from islice(pieces, _TYPED_PIECES)
+        for one in islice(pieces, _TYPED_PIECES):
+            is_long = one.pasted and not is_newest
+            yield one._replace(text=shortened(one.text, _LONGEST_ANSWER)) if is_long else one
         for one in pieces:
             rest.append(one)
-            if len(rest) > _TYPED_PIECES and not cues_of().standing.found_in(rest[0].text):
-                rest.popleft()
-                is_gap = True
-            elif len(rest) > _TYPED_PIECES:
-                yield _behind(rest.popleft(), is_gap=is_gap)
-                is_gap = False
+            if len(rest) <= _TYPED_PIECES:
+                continue
+            middle = rest.popleft()
+            is_inner = not cues_of().standing.found_in(middle.text)
+            if is_newest or not is_inner:
+                yield _behind(middle._replace(inner=is_inner), is_gap=is_gap)
+            is_gap = is_inner and not is_newest
         yield from (_behind(one, is_gap=is_gap and not i) for i, one in enumerate(rest))
 
 
@@ -144,32 +144,34 @@ def _behind(one: Quote, *, is_gap: bool) -> Quote:
 
 def _of_agent(
     history: History, reading: Reading, skipped: frozenset[int]
-) -> tuple[set[int], set[int], bool, int]:
-    """Return the agent's messages that are quoted, the last of them, and whether it still works.
+) -> tuple[set[int], set[int], set[int], int]:
+    """Return the agent's messages that are quoted, the last of them, and those of its work.
 
     The fourth is the position of the user's last message.
 
     Of each turn the messages behind its calls are quoted, and what the user's last message
-    interrupted; of a turn that goes on the last one, and the first if it says more than what the
-    agent does next: a reply, without which the user's message looks open.
+    interrupted; of a turn that goes on the last one, and all that say more than what the agent does
+    next. The first of these is a reply, without which the user's message looks open.
     """
     kept, notes, said, stopped = set[int](), list[Item](), list[Item](), list[Item]()
-    reply, is_asked, typed = list[Item](), False, -1
+    reply, told, is_asked, typed = list[Item](), list[Item](), False, -1
     for item in (one for one in reading.items if one.message not in skipped):
         if item.kind == "assistant_message" and item.text:
             said.append(item)
         elif item.kind == "tool_call" or _RETURNED.match(item.text):
             reply = said[:1] if is_asked and said else reply
             is_asked = is_asked and not said
+            told += (one for one in said if words_in(one.text) >= REPLY)
             notes, said = said or notes, []
         elif _is_typed(item, history):
             kept.update(one.message for one in said)
             stopped = [] if said else notes[-1:] or stopped
-            notes, said, reply, is_asked, typed = [], [], [], True, item.message
-    reply = [one for one in reply if words_in(one.text) >= _REPLY]
+            notes, said, reply, told, is_asked, typed = [], [], [], [], True, item.message
+    reply = [one for one in reply if words_in(one.text) >= REPLY]
     last = {one.message for one in said[-1:] or (*reply, *notes[-1:])}
     left = said or ([] if last else stopped)
-    return kept | last | {one.message for one in left}, last, not said, typed
+    working = set[int]() if said else last | {one.message for one in told}
+    return kept | last | working | {one.message for one in left}, last, working, typed
 
 
 def _author_of(item: Item, history: History) -> str:

@@ -364,11 +364,15 @@ def worked(*numbers: int) -> list[Message]:
     return [one for pair in notes for note in pair for one in (said(note), *ran("ls", "a"))]
 
 
-def test_of_work_that_goes_on_the_last_note_stays_until_anyone_speaks() -> None:
+def test_of_work_that_goes_on_the_long_notes_stay_until_the_user_speaks_or_it_ends() -> None:
     first = summary_of(user("Mend them."), *worked(1, 2, 8)[3:])
     assert group(first, Group.AGENT)[-1] == "- [while working] Let me look at 8."
-    assert group(later(first, *worked(9)), Group.AGENT) == ["- [while working] Let me look at 9."]
-    assert "look at 8" not in later(first, user("And?"))
+    second = later(first, *worked(9))
+    assert group(second, Group.AGENT)[-1] == "- [while working] Let me look at 9."
+    assert [i for i in range(10) if f"Pump {i} is sealed" in second] == [2, 8, 9]
+    assert "look at 8" not in second
+    for new in (user("And?"), said("All are sealed.")):
+        assert "Pump" not in later(second, new)
     told = [user("And?"), said("All are sealed."), user("Good."), *ran("ls", "a")]
     assert "Pump" not in summary_of(user("Mend them."), *worked(1, 2), *told)
 
@@ -379,6 +383,9 @@ def test_the_reply_to_the_users_last_message_stays_beside_the_last_note() -> Non
     assert group(summary, Group.AGENT) == [
         "- [4 calls ago] All run.",
         "- [while working, 4 calls ago] Pump 2 is sealed, its valve turns again, and the test of"
+        " the whole hall passes.",
+        " The lid of the next one is loose, so I look at it now.",
+        "- [while working, 2 calls ago] Pump 3 is sealed, its valve turns again, and the test of"
         " the whole hall passes.",
         " The lid of the next one is loose, so I look at it now.",
         "- [while working] Let me look at 3.",
