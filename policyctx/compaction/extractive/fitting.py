@@ -66,7 +66,7 @@ class Unit(NamedTuple):
 _ORDERS, _USERS_FACTS, _USERS_REST, _LITTLE = 180.0, 60.0, 12.0, 4.0
 _CHANGED_FILE, _OTHER_FILE, _EARLIER = 16.0, 2.0, 40.0
 _OF_WORK = 4.0
-_RATES = {Group.AGENT: 8.0, Group.TASKS: 60.0, Group.STEPS: 12.0, Group.RESULTS: 0.25}
+_RATES = {Group.AGENT: 8.0, Group.TASKS: 60.0, Group.STEPS: 8.0, Group.RESULTS: 0.25}
 _LAST = 12.0
 # What a word of news weighs against coming last.
 _NEWS = 0.4

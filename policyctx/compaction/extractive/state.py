@@ -32,13 +32,14 @@ from policyctx.compaction.extractive.outcomes import (
 from policyctx.compaction.extractive.said import Quote
 from policyctx.compaction.extractive.texts import GAP, one_line, shortened
 
-_MOST_TASKS, _MOST_NAMES, _MANY, _MOST_LOOKS = 30, 4, 100, 24
+_MOST_TASKS, _MOST_NAMES, _MANY, _MOST_LOOKS = 30, 4, 100, 12
 # Calls that are listed before anything else of the results.
 NEWEST_CALLS = 3
 _LONGEST_LINE, _LONGEST_COMMAND, _LONGEST_WHOLE = 160, 240, 900
 
 # Words in the name of a tool for tasks, or the field with its list.
 _OF_TASKS = frozenset(("plan", "task", "tasks", "todo", "todos"))
+_OF_ONE = re.compile(r"\btask (?:create|update)\b")
 # What an entry of a list of tasks is called, and what its state is.
 _TASK_TEXT = ("content", "step", "title", "task", "text", "subject", "description", "name")
 _TASK_STATE = ("status", "state", "done", "completed")
@@ -276,7 +277,8 @@ def work_of(
             outcome = outcome_of(call, command, _LONGEST_WHOLE * is_whole)
         else:
             is_new = call.message > changed and i >= len(calls) - _MANY
-            if is_new and call.tool and _listed(call) is None:
+            is_of_tasks = _listed(call) is not None or _OF_ONE.search(" ".join(call.name_words))
+            if is_new and call.tool and not is_of_tasks:
                 given = command or _given(call)
                 words, result = shown_of(call, command), call.result or ""
                 given_of = {one: by for one, by in given_of.items() if by != given}
@@ -320,7 +322,7 @@ def _given(call: Call) -> str:
     return one_line(f"{call.tool} {shortened(text, _LONGEST_LINE)}").replace(_RESULT, " ")
 
 
-_MOST_ENDED = 10
+_MOST_ENDED = 6
 # The steps of each kind that are listed at most, the newest. What was said of a check is read
 # beside its last run.
 _MOST: Sequence[tuple[Callable[[_Step], object], int]] = (

@@ -120,7 +120,7 @@ def test_of_many_results_the_newest_are_quoted_each_clipped_within_itself() -> N
     ]
     found = shown(summary_of(GO, *looks, max_words=9_000))
     assert [line.partition(" =>")[0] for line in found] == [
-        f"- fetch hall_{i}" for i in range(16, 40)
+        f"- fetch hall_{i}" for i in range(28, 40)
     ]
     assert all(" … " in line and len(line) < 640 for line in found)
 

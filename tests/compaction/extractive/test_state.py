@@ -389,11 +389,23 @@ def test_a_long_command_that_ends_in_a_kill_has_no_exit_code() -> None:
     assert found[0].endswith("pkill -f serve 2>/dev/null => Build of 4 files")
 
 
-def test_of_many_checks_the_last_ten_stand() -> None:
+def test_of_many_checks_the_last_six_stand() -> None:
     names = ("vet", "lint", "build", "check", "test", "tsc", "mypy", "ruff", "tox", "nox", "jest")
     made = [ran(f"mise run {name}", "exit code 0", f"c{i}") for i, name in enumerate(names)]
     found = steps(summary_of(GO, *(message for one in made for message in one)))
-    assert found == [f"- mise run {name} => exit code 0" for name in names[1:]]
+    assert found == [f"- mise run {name} => exit code 0" for name in names[-6:]]
+
+
+def test_what_a_call_for_a_task_returned_is_not_listed_beside_the_tasks() -> None:
+    made = [
+        call("t1", "TaskCreate", {"subject": "Seal the lid"}),
+        results(("t1", "Task #1 created")),
+        call("t2", "TaskUpdate", {"taskId": "1", "status": "in_progress"}),
+        results(("t2", "Updated task #1 status")),
+    ]
+    summary = summary_of(GO, *made, *ran("ls hall", "served"))
+    assert group(summary, Group.TASKS)[-1] == "- [in_progress] #1 Seal the lid"
+    assert group(summary, Group.RESULTS) == ["- ls hall => served"]
 
 
 def test_a_long_result_is_cut_before_its_last_line() -> None:
