@@ -93,8 +93,8 @@ def gathered(
     # Notes leave with the user's next words, or the agent's at the end of its work.
     is_over = typed >= 0 or any(not one.working for one in last)
     words = Counter[int]()
-    for one in said:
-        words[one.message] += words_in(one.text)
+    for note in said:
+        words[note.message] += words_in(note.text)
     short = {message for message, count in words.items() if last and count < REPLY}
     said = [one for one in said if not (one.working and (is_over or one.message in short))]
     said += (one for one in quotes if not (one.user or one.last))
