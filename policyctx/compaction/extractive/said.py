@@ -55,7 +55,7 @@ UNREADABLE = (
     "[compaction that only its provider can read: of what stood before it only the user's words"
     " are here]"
 )
-# Where the names of an attachment are looked for: at the ends of its block.
+# Where the names of an attachment are looked for, and the words of a note: at the ends.
 _ENDS = 1_000
 _NAMES = re.compile(
     r'"(?:title|filename|file_name|name|file_id|file_uri|mime_type|url)": ?"'
@@ -161,13 +161,13 @@ def _of_agent(
         elif item.kind == "tool_call" or _RETURNED.match(item.text):
             reply = said[:1] if is_asked and said else reply
             is_asked = is_asked and not said
-            told += (one for one in said if words_in(one.text) >= REPLY)
+            told += (one for one in said if words_in(one.text[:_ENDS]) >= REPLY)
             notes, said = said or notes, []
         elif _is_typed(item, history):
             kept.update(one.message for one in said)
             stopped = [] if said else notes[-1:] or stopped
             notes, said, reply, told, is_asked, typed = [], [], [], [], True, item.message
-    reply = [one for one in reply if words_in(one.text) >= REPLY]
+    reply = [one for one in reply if words_in(one.text[:_ENDS]) >= REPLY]
     last = {one.message for one in said[-1:] or (*reply, *notes[-1:])}
     left = said or ([] if last else stopped)
     working = set[int]() if said else last | {one.message for one in told}
