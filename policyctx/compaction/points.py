@@ -94,7 +94,7 @@ def points_of(history: History) -> list[HistoryPoint]:
 def quoted(one: Quote) -> HistoryPoint | None:
     """Return the point that the user's words are; None if they neither bind nor hold a value."""
     text = one.text.partition(ASKED)[0]
-    if one.pasted or one.message < 0 or text.endswith(_QUESTION):
+    if one.pasted or one.inner or one.message < 0 or text.endswith(_QUESTION):
         return None
     if _COMMAND.fullmatch(text):
         return None

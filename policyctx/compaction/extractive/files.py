@@ -9,7 +9,7 @@ from posixpath import normpath
 from typing import NamedTuple
 
 from policyctx.compaction.extractive.languages import Cues
-from policyctx.compaction.extractive.texts import lines_in, one_line, shortened, words_of
+from policyctx.compaction.extractive.texts import CUT, one_line, words_of
 from policyctx.definitions.items import Item
 from policyctx.messages.reading import Reading
 from policyctx.planning.superseded import PathFields, path_in
@@ -33,7 +33,7 @@ REPORTED = re.compile(
 _PATH_FIELDS = re.compile(r"path|(?<!pro)file|uri|notebook", re.IGNORECASE)
 _SHELL_FIELDS = ("command", "cmd")
 _IN_SHELL = re.compile(r"(?:\S*/)?\w*sh -l?c\s+")
-_COMMAND_IN_CODE = re.compile(r'\b(?:cmd|command)"?:\s*("(?:[^"\\\n]|\\["\\/bfnrt])*")')
+_COMMAND_IN_CODE = re.compile(r'\b(?:cmd|command)"?:\s*("(?:[^"\\\n]|\\["\\/bfnrt])*")(\s*\+)?')
 _OUTPUT = re.compile(r'"output": ?("(?:[^"\\\n]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*")')
 _OUTPUT_ID = re.compile(r'"(exit_code|session_id)": ?(\d+)')
 # How a client tells that a call in the background has ended, and the words for it.
@@ -92,9 +92,9 @@ class Call(NamedTuple):
                 return _IN_SHELL.sub("", command, count=1) if "sh -" in command else command
         # A call that is a program may run commands.
         found = [] if self.fields else _COMMAND_IN_CODE.findall(self.text[: 4 * _LONGEST_COMMAND])
-        return (
-            " ;\n".join(json.loads(one, strict=False) for one in found)[:_LONGEST_COMMAND] or None
-        )
+        # What a program adds to a text is not known.
+        commands = (json.loads(one, strict=False) + CUT * bool(more) for one, more in found)
+        return " ;\n".join(commands)[:_LONGEST_COMMAND] or None
 
     @property
     def name_words(self) -> list[str]:
@@ -213,11 +213,6 @@ _PROGRAMS: Mapping[str, str] = {
 }  # fmt: skip
 _COMMITS = re.compile(r"\bgit commit\b")
 _REFUSED = re.compile(r"no changes added|nothing added|hook id: ")
-# The last field of a text that is cut off has no end.
-_FIELD, _MOST_OF_CHANGE = re.compile(r'"(\w+)": ?"([^"]*)(?:"|\Z)'), 50_000
-# A line that is more than a comment, a title, a bracket or an import.
-_WORD = re.compile(r"\s*(?!(?:import|from|use|using|package|require)\b)[^\W\d]")
-_LONGEST_LINE = 100
 _SUFFIX = re.compile(r"\w\.\w+$")
 _MOVES = re.compile(r"\(?(?:cd|pushd)\s+(?:([\w~./@+-]*[\w~./])/?\s*$)?")
 _IS_PATH = re.compile(r"(?=.*\w)[\w~.@+-]*[/.][\w~./@+-]*")
@@ -234,10 +229,6 @@ class FileState(NamedTuple):
     summary."""
     is_committed: bool = False
     """Whether it was changed before the last commit, and not since."""
-    change: Call | None = None
-    """The call that changed it last."""
-    line: str = ""
-    """Of an earlier summary, the first line that was new then."""
 
     @property
     def is_changed(self) -> bool:
@@ -254,13 +245,6 @@ class FileState(NamedTuple):
         """Its name without the folder."""
         return self.path.rpartition("/")[2]
 
-    @property
-    def new_line(self) -> str:
-        """The first line that its last change made; empty for a file that was only read."""
-        if self.change is None or self.state not in {"edited", "written"}:
-            return self.line
-        return _new_line(self.change, self.path)
-
     def at(self, commit: int) -> FileState:
         """Return the file as it is behind a commit at the position of a message."""
         is_in = self.message < commit and self.state != "read"
@@ -271,9 +255,6 @@ class FileState(NamedTuple):
         if after.state == "read" and self.state != "deleted":
             return self
         stays = self.state == "written" and after.state == "edited"
-        if after.state == "edited" and after.change and after.change.command is not None:
-            # What a command made new is not known.
-            after = after._replace(change=self.change, line=self.new_line)
         return after._replace(path=self.path, state=self.state if stays else after.state)
 
 
@@ -308,7 +289,7 @@ def files_of(
                     del files[one]
             if verb == "restored":
                 continue
-            new = FileState(path, verb, call.message, change=call)
+            new = FileState(path, verb, call.message)
             # Taken out and put in again, since the last used comes last.
             before = files.pop(path, None)
             files[path] = new if before is None else before.at(committed).then(new)
@@ -373,28 +354,6 @@ def _uses(call: Call, reads_file: Mapping[str, PathFields]) -> Iterator[tuple[st
     elif call.command is not None:
         given = call.fields.get("workdir")
         yield from _uses_in(call.command, f"{given}/" if isinstance(given, str) else "")
-
-
-def _new_line(call: Call, path: str) -> str:
-    """Return the first line of a change that is more than a comment; empty for a command."""
-    ends = ("\n", "\\n", "\\r\\n")
-    start = max(0, *(call.text.find(f" File: {path}{end}") for end in ends))
-    text = (
-        call.text[start : start + _MOST_OF_CHANGE]
-        .replace("\\r\\n", "\n")
-        .replace("\\n", "\n")
-        .replace("\\t", " ")
-        .replace('\\"', "\x00")
-    )
-    patch = text.partition(f" File: {path}\n")[2].partition("\n*** ")[0]
-    old, lines = "", (line[1:] for line in lines_in(patch) if line.startswith("+"))
-    if not patch and call.command is None:
-        texts = [(key, value) for key, value in _FIELD.findall(text) if value != path]
-        old = "".join(value for key, value in texts if key.startswith("old"))
-        given = [value for key, value in texts if not key.startswith("old")][-1:]
-        lines = (line for value in given for line in lines_in(value))
-    first = next((line for line in lines if line not in old and _WORD.match(line)), "")
-    return shortened(one_line(first.replace("\x00", '"')), _LONGEST_LINE)
 
 
 def _verb_in(name: str, words: Iterable[str] | None = None) -> str | None:

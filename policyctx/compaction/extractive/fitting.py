@@ -19,7 +19,7 @@ from policyctx.compaction.extractive.files import FileState
 from policyctx.compaction.extractive.languages import Cues
 from policyctx.compaction.extractive.said import Quote, weight_of
 from policyctx.compaction.extractive.state import NEWEST_CALLS
-from policyctx.compaction.extractive.texts import CUT, GAP, NAME, values_in
+from policyctx.compaction.extractive.texts import GAP, NAME, shortened, values_in
 from policyctx.compaction.extractive.writing import (
     ENTRY,
     MARK,
@@ -65,8 +65,8 @@ class Unit(NamedTuple):
 # user said before it.
 _ORDERS, _USERS_FACTS, _USERS_REST, _LITTLE = 180.0, 60.0, 12.0, 4.0
 _CHANGED_FILE, _OTHER_FILE, _EARLIER = 16.0, 2.0, 40.0
-_OF_WORK = 0.5
-_RATES = {Group.AGENT: 8.0, Group.TASKS: 60.0, Group.STEPS: 12.0, Group.RESULTS: 0.25}
+_OF_WORK = 4.0
+_RATES = {Group.AGENT: 8.0, Group.TASKS: 60.0, Group.STEPS: 8.0, Group.RESULTS: 0.25}
 _LAST = 12.0
 # What a word of news weighs against coming last.
 _NEWS = 0.4
@@ -272,7 +272,7 @@ def _rated(
 
 
 def _weighed(one: Quote, group: Group, recency: float, cues: Cues) -> _Rated:
-    if one.pasted:
+    if one.pasted or one.inner:
         return _Rated(_LITTLE, recency)
     weight, hard = weight_of(one.text, cues)
     if hard or group is Group.EARLIER:
@@ -287,9 +287,9 @@ _LONG, _LEAST_SHARE = 30, 0.5
 # Units that are tried first; then twice as many, as long as they fit.
 _TRIED_FIRST = 64
 _WORD = re.compile(rf"{CJK}|(?:(?!{CJK})\S)+")
-_PART_OF_WORD = re.compile(r"[A-Za-z0-9_]+$")
 # The groups whose messages have lines below their first.
 _QUOTES = (Group.USER, Group.AGENT, Group.EARLIER)
+_CUT = (*_QUOTES, Group.STEPS, Group.RESULTS)
 
 
 class Limit(NamedTuple):
@@ -378,35 +378,27 @@ def fitted(
     while most < len(order) and _fit(lines(order[:most]), limits):
         most *= 2
     units = list(order[:most])
-    counts = range(len(units) + 1)
-    del units[bisect(counts, False, key=lambda n: not _fit(lines(units[:n]), limits)) - 1 :]  # noqa: FBT003
+    del units[_largest(range(len(units) + 1), lambda n: _fit(lines(units[:n]), limits)) :]
     while units and (units[-1].leads or not _fit(lines(units), limits)):
         units.pop()
-    if len(units) < len(order):
-        unit = order[len(units)]
-        cut = _shortened(unit, lines(units, unit), limits)
-        if cut is not None and _fit(lines(units, cut), limits):
-            return [*lines(units, cut)]
+    unit = order[len(units)] if len(units) < len(order) else None
+    if unit and unit.group in _CUT and words_in(unit.text) >= _LONG:
+
+        def cut(size: int) -> list[SummaryLine]:
+            return [*lines(units, unit._replace(text=shortened(unit.text, size)))]
+
+        least = int(_LEAST_SHARE * len(unit.text))
+        size = _largest(range(least, len(unit.text) + 1), lambda n: _fit(cut(n), limits))
+        if _fit(cut(size), limits):
+            return cut(size)
     return [*lines(units)] if units else []
+
+
+def _largest(sizes: range, fits: Callable[[int], bool]) -> int:
+    """Return the largest of the sizes that fits, or the first one."""
+    return sizes[max(0, bisect(sizes, 0, key=lambda size: not fits(size)) - 1)]
 
 
 def _fit(lines: Iterable[SummaryLine], limits: Sequence[Limit]) -> bool:
     text = "\n".join(line.text for line in lines)
     return all(limit.holds(text) for limit in limits)
-
-
-def _shortened(unit: Unit, lines: Iterable[SummaryLine], limits: Sequence[Limit]) -> Unit | None:
-    """Return a unit cut to the room that the other lines leave; None if it is short."""
-    line = unit.text
-    if unit.group not in (*_QUOTES, Group.STEPS, Group.RESULTS) or words_in(line) < _LONG:
-        return None
-    around = "\n".join(CUT if one.unit is unit else one.text for one in lines)
-    text = line
-    for limit in limits:
-        text = limit.start(text, max(0, limit.most - limit.size(around)))
-    if len(text) < _LEAST_SHARE * len(line):
-        return None
-    if text != line:
-        text = _PART_OF_WORD.sub("", text) if line[len(text)].isalnum() else text
-        text = text.rstrip() + CUT
-    return unit._replace(text=text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import islice
 
 from policyctx.compaction.extractive.files import (
     EXCEPTION,
@@ -77,13 +78,17 @@ _TAGS = re.compile(r"^</?[\w-]+>|</?[\w-]+>$", re.MULTILINE)
 _FRAME = re.compile(
     r"Output:|\(Bash completed with|# [\w.-]+/[\w./-]+$"
     r"|(?:Wall time|Chunk ID|Original token count|Script completed|Total output lines)\b"
-    r"|.*\b(?:warning: |exit\w*\W{1,3}(?:undefined|null|none)\b)"
+    r"|Warning: truncated output|.*\bexit\w*\W{1,3}(?:undefined|null|none)\b"
 )
+# What leads the text of an error or a warning, and what a program prints of a failure.
+_ALARM = re.compile(
+    r"(?i:error|fatal|warning)(?:\[\w+\]|\s+[A-Z]+\d+)?:\s?\S|\b(?:ERROR|FATAL|WARN(?:ING)?)\b"
+)
+_PROBLEM = re.compile(rf"{_ALARM.pattern}|{EXCEPTION.pattern}|{REPORTED.pattern}", re.MULTILINE)
 # What programs print of a test that failed, and of what it expected.
 _ERROR = re.compile(
     r"FAILED .+|E \S.*|--- FAIL: .+|[×✕●] .+|not ok \d+.*|AssertionError.*"
-    r"|.*\berror(?:\[\w+\]|\s+[A-Z]+\d+)?: \S.*|[\w./-]+\.\w+:\d+(?::\d+)?:? \S.*"
-    rf"|.*(?:{EXCEPTION.pattern}|{REPORTED.pattern})",
+    rf"|[\w./-]+\.\w+:\d+(?::\d+)?:? \S.*|.*(?:{_PROBLEM.pattern})",
     re.MULTILINE,
 )
 # The last command of a chain whose exit code says nothing of those before it.
@@ -93,7 +98,7 @@ NOT_MADE = re.compile(r"failed|exit code [1-9]")
 
 
 def outcome_of(call: Call, command: str, most: int = 0) -> str:
-    """Return words of a result: its exit code, errors, the lines that tell the outcome.
+    """Return words of a result: its exit code, errors, warnings, the lines that tell the outcome.
 
     Without such a line the last ones are quoted, if only one command was run. With `most` all lines
     of a result are quoted, in at most `most` characters.
@@ -101,8 +106,7 @@ def outcome_of(call: Call, command: str, most: int = 0) -> str:
     if call.result is None:
         return NO_RESULT
     text = call.result
-    is_long = len(text) > 2 * LOOKED_AT
-    ends = f"{text[:LOOKED_AT]} …\n… {text[-LOOKED_AT:]}" if is_long else text
+    ends = _ends_of(text)
     codes = _EXIT_CODE.findall(ends)
     runs = not codes and RUNS_ON.search(ends)
     code = f"exit code {max(codes, key=int)}" if codes else "failed" if call.failed else ""
@@ -116,26 +120,51 @@ def outcome_of(call: Call, command: str, most: int = 0) -> str:
     if most and not (runs and not code):
         whole = " / ".join(map(one_line, said))
         words = shortened(whole, most, 2)
-        verdicts = [one_line(line) for line in said if _VERDICT.match(line)][-_LAST_LINES:]
-        if missing := [shortened(line, _LONGEST_LINE) for line in verdicts if line not in words]:
-            middle = f" … {' … '.join(missing)} … "
+        told = [*filter(_PROBLEM.search, said)][:_LAST_LINES]
+        told += [*filter(_VERDICT.match, said)][-_LAST_LINES:]
+        missing = [line for line in map(one_line, dict.fromkeys(told)) if line not in words]
+        if missing:
+            middle = " … ".join(("", *(shortened(line, _LONGEST_LINE) for line in missing), ""))
             half = (most - len(middle)) // 2
             words = f"{whole[:half].rstrip()}{middle}{whole[-half:].lstrip()}"
         return ": ".join(filter(None, (code, words))) or NO_OUTPUT
     said = [one_line(line) for line in said if re.search(r"\w", line)]
     told = [line for line in said if not _EXIT_CODE.search(line) and not _FRAME.match(line)]
     shown = [*filter(_NAMES.search, told)] or [*filter(_COUNTS.search, told)]
+    is_error = _ERROR.match if call.failed else _PROBLEM.search
+    errors = [*filter(is_error, told)][:_MOST_ERRORS]
     if runs and not code:
         ids = ((line, ID_SAID.search(line)) for line in told)
         shown = [line[: one.end()] for line, one in ids if one][:1] or told[-_LAST_LINES:]
-        code = STARTED
+        code, errors = STARTED, []
     elif call.failed:
-        errors = [line for line in told if _ERROR.match(line)][:_MOST_ERRORS]
         shown = [*errors, *shown[-1:], *told[-_LAST_LINES:]]
-    elif not shown and (len(told) <= _LAST_LINES or _is_of_last(parts)):
-        shown = told[-_LAST_LINES:]
-    words = shortened(marked(shown, said) or " / ".join(shown), LONGEST_WORDS)
+    else:
+        if not shown and (len(told) <= _LAST_LINES or _is_of_last(parts)):
+            shown = told[-_LAST_LINES:]
+        shown = [*errors, *shown]
+    words = marked(shown, said) or " / ".join(shown)
+    if errors and len(words) > LONGEST_WORDS:
+        # The first error and the last line are not to be in what is cut out.
+        half = LONGEST_WORDS // 2 - 1
+        words = " … ".join(shortened(one, half) for one in dict.fromkeys((errors[0], shown[-1])))
+    words = shortened(words, LONGEST_WORDS)
     return ": ".join(filter(None, (code, words))) or (UNQUOTED if told else NO_OUTPUT)
+
+
+def _ends_of(text: str) -> str:
+    """Return the beginning and the end of a long result, and what leads errors between them."""
+    if len(text) <= 2 * LOOKED_AT:
+        return text
+    found = islice(_ALARM.finditer(text, LOOKED_AT, len(text) - LOOKED_AT), _LAST_LINES)
+    alarms = (_line_at(text, one.start()) for one in found)
+    return "\n… ".join((f"{text[:LOOKED_AT]} …", *alarms, text[-LOOKED_AT:]))
+
+
+def _line_at(text: str, at: int) -> str:
+    """Return what stands around a position in its line."""
+    before = text[max(0, at - _LONGEST_LINE // 2) : at].rpartition("\n")[2]
+    return before + text[at : at + _LONGEST_LINE // 2].partition("\n")[0]
 
 
 def _is_of_last(parts: Sequence[str]) -> bool:

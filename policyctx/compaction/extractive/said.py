@@ -12,15 +12,15 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Callable, Iterator
-from itertools import islice
+from collections.abc import Iterable, Iterator
+from itertools import groupby, islice
+from operator import attrgetter
 from typing import NamedTuple
 
 from policyctx.compaction.assembly import History
 from policyctx.compaction.extractive.languages import Cues, cues_of
 from policyctx.compaction.extractive.texts import (
     NAME,
-    Piece,
     one_line,
     pieces_of,
     shortened,
@@ -41,10 +41,10 @@ _LONGEST_NAME = 80
 _LONGEST_EXPANDED = 1_600
 # How a message of an agent's program begins that has the result of a command in a reply.
 _RETURNED = re.compile(r"\s*<returncode>")
-# Pieces of either end that are kept of an earlier answer, and of a message of the user.
-_MOST_PIECES, _TYPED_PIECES = 125, 12
+# Pieces of either end that are kept of an earlier message of the user.
+_TYPED_PIECES = 12
 # Words of what says more than what the agent does next.
-_REPLY = 30
+REPLY = 30
 # The words before the question of a tool behind its answer.
 ASKED = " [answers: "
 # Characters of a system message that is quoted, and of one in an element of its client.
@@ -55,7 +55,7 @@ UNREADABLE = (
     "[compaction that only its provider can read: of what stood before it only the user's words"
     " are here]"
 )
-# Where the names of an attachment are looked for: at the ends of its block.
+# Where the names of an attachment are looked for, and the words of a note: at the ends.
 _ENDS = 1_000
 _NAMES = re.compile(
     r'"(?:title|filename|file_name|name|file_id|file_uri|mime_type|url)": ?"'
@@ -82,11 +82,13 @@ class Quote(NamedTuple):
     """How many titles and leads of its message it is under."""
     ago: int = 0
     """How many calls came after it, if the agent said it."""
+    inner: bool = False
+    """Whether it is in the middle of a long message of the user, and no rule."""
 
 
 def quotes_in(history: History, reading: Reading, skipped: frozenset[int]) -> Iterator[Quote]:
-    """Yield what was said, in order; of what the agent said before its calls only the newest."""
-    kept, last, working = _of_agent(history, reading, skipped)
+    """Yield what was said, in order; what the agent said before its calls only of the last turn."""
+    kept, last, notes, typed = _of_agent(history, reading, skipped)
     before = ""
     for position, item in enumerate(reading.items):
         if item.message in skipped:
@@ -94,72 +96,82 @@ def quotes_in(history: History, reading: Reading, skipped: frozenset[int]) -> It
         author = _author_of(item, history)
         is_expanded = author == "program" and before.startswith("<command-")
         before = item.text.lstrip()
-        if is_expanded and item.kind == "user_message" and not _TAG.match(before):
-            text = shortened(one_line(before), _LONGEST_EXPANDED)
-            yield Quote(f"[program: {text}]", item.message, user=True, pasted=True)
-        elif item.kind != "assistant_message":
-            yield from _not_agents(item, author, reading, position)
+        if item.kind != "assistant_message":
+            found = _not_agents(item, author, reading, position)
+            if is_expanded and item.kind == "user_message" and not _TAG.match(before):
+                text = shortened(one_line(before), _LONGEST_EXPANDED)
+                found = iter((Quote(f"[program: {text}]", item.message, user=True, pasted=True),))
+            yield from ends_of(found, is_newest=item.message >= typed)
         elif item.message in kept:
             is_last = item.message in last
-            pieces = pieces_of(item.text, of_agent=True)
-            ends = ((one, 0) for one in pieces) if is_last else _ends_of(pieces, _MOST_PIECES)
-            for one, more in ends:
+            for one in pieces_of(item.text, of_agent=True):
                 yield Quote(
                     one.text,
                     item.message,
                     user=False,
                     last=is_last,
-                    working=is_last and working,
-                    gap=int(more > 0),
+                    working=item.message in notes,
                     depth=one.depth,
                 )
 
 
-def _ends_of(
-    pieces: Iterator[Piece], most: int, is_rule: Callable[[str], bool] = lambda _: False
-) -> Iterator[tuple[Piece, int]]:
-    """Yield the ends of a text and the rules between, each with how many are missing before it."""
-    yield from ((one, 0) for one in islice(pieces, most))
-    rest, missing = deque[Piece](), 0
-    for one in pieces:
-        rest.append(one)
-        if len(rest) > most:
+def ends_of(quotes: Iterable[Quote], *, is_newest: bool) -> Iterator[Quote]:
+    """Yield of each message the quotes of its ends, and the rules between.
+
+    Of the newest message all are yielded. Of an earlier one the text of a command is clipped.
+    """
+    for _, group in groupby(quotes, attrgetter("message")):
+        pieces, rest, is_gap = iter(group), deque[Quote](), False
+        for one in islice(pieces, _TYPED_PIECES):
+            is_long = one.pasted and not is_newest
+            yield one._replace(text=shortened(one.text, _LONGEST_ANSWER)) if is_long else one
+        for one in pieces:
+            rest.append(one)
+            if len(rest) <= _TYPED_PIECES:
+                continue
             middle = rest.popleft()
-            stays = is_rule(middle.text)
-            if stays:
-                yield middle, missing
-            missing = 0 if stays else missing + 1
-    for one in rest:
-        yield one, missing
-        missing = 0
+            is_inner = not cues_of().standing.found_in(middle.text)
+            if is_newest or not is_inner:
+                yield _behind(middle._replace(inner=is_inner), is_gap=is_gap)
+            is_gap = is_inner and not is_newest
+        yield from (_behind(one, is_gap=is_gap and not i) for i, one in enumerate(rest))
+
+
+def _behind(one: Quote, *, is_gap: bool) -> Quote:
+    """Return a quote, with a mark if others are missing before it."""
+    return one._replace(gap=one.gap or 1) if is_gap else one
 
 
 def _of_agent(
     history: History, reading: Reading, skipped: frozenset[int]
-) -> tuple[set[int], set[int], bool]:
-    """Return the agent's messages that are quoted, the last of them, and whether it still works.
+) -> tuple[set[int], set[int], set[int], int]:
+    """Return the agent's messages that are quoted, the last of them, and those of its work.
+
+    The fourth is the position of the user's last message.
 
     Of each turn the messages behind its calls are quoted, and what the user's last message
-    interrupted; of a turn that goes on the last one, and the first if it says more than what the
-    agent does next: a reply, without which the user's message looks open.
+    interrupted; of a turn that goes on the last one, and all that say more than what the agent does
+    next. The first of these is a reply, without which the user's message looks open.
     """
     kept, notes, said, stopped = set[int](), list[Item](), list[Item](), list[Item]()
-    reply, is_asked = list[Item](), False
+    reply, told, is_asked, typed = list[Item](), list[Item](), False, -1
     for item in (one for one in reading.items if one.message not in skipped):
         if item.kind == "assistant_message" and item.text:
             said.append(item)
         elif item.kind == "tool_call" or _RETURNED.match(item.text):
             reply = said[:1] if is_asked and said else reply
             is_asked = is_asked and not said
+            told += (one for one in said if words_in(one.text[:_ENDS]) >= REPLY)
             notes, said = said or notes, []
         elif _is_typed(item, history):
             kept.update(one.message for one in said)
             stopped = [] if said else notes[-1:] or stopped
-            notes, said, reply, is_asked = [], [], [], True
-    reply = [one for one in reply if words_in(one.text) >= _REPLY]
+            notes, said, reply, told, is_asked, typed = [], [], [], [], True, item.message
+    reply = [one for one in reply if words_in(one.text[:_ENDS]) >= REPLY]
     last = {one.message for one in said[-1:] or (*reply, *notes[-1:])}
     left = said or ([] if last else stopped)
-    return kept | last | {one.message for one in left}, last, not said
+    working = set[int]() if said else last | {one.message for one in told}
+    return kept | last | working | {one.message for one in left}, last, working, typed
 
 
 def _author_of(item: Item, history: History) -> str:
@@ -176,13 +188,11 @@ def _not_agents(item: Item, author: str, reading: Reading, position: int) -> Ite
     if item.kind == "tool_result" and author == "user":
         yield _answered(item, reading, position)
     elif item.kind == "user_message" and author != "program":
-        for one, more in _ends_of(pieces_of(item.text), _TYPED_PIECES, cues_of().standing.found_in):
+        for one in pieces_of(item.text):
             # An element that a program put there says little of what the user wants.
             if not (one.pasted and one.text.startswith("[<")):
-                gap = int(more > 0)
-                yield Quote(
-                    one.text, item.message, user=True, pasted=one.pasted, gap=gap, depth=one.depth
-                )
+                text, pasted, depth = one
+                yield Quote(text, item.message, user=True, pasted=pasted, depth=depth)
     elif item.kind == "system_prompt":
         yield from _prohibited(item)
     elif is_unreadable(item):

@@ -30,15 +30,16 @@ from policyctx.compaction.extractive.outcomes import (
     shown_of,
 )
 from policyctx.compaction.extractive.said import Quote
-from policyctx.compaction.extractive.texts import one_line, shortened
+from policyctx.compaction.extractive.texts import GAP, one_line, shortened
 
-_MOST_TASKS, _MOST_NAMES, _MANY, _MOST_LOOKS = 30, 4, 100, 24
+_MOST_TASKS, _MOST_NAMES, _MANY, _MOST_LOOKS = 30, 4, 100, 12
 # Calls that are listed before anything else of the results.
 NEWEST_CALLS = 3
 _LONGEST_LINE, _LONGEST_COMMAND, _LONGEST_WHOLE = 160, 240, 900
 
 # Words in the name of a tool for tasks, or the field with its list.
 _OF_TASKS = frozenset(("plan", "task", "tasks", "todo", "todos"))
+_OF_ONE = re.compile(r"\btask (?:create|update)\b")
 # What an entry of a list of tasks is called, and what its state is.
 _TASK_TEXT = ("content", "step", "title", "task", "text", "subject", "description", "name")
 _TASK_STATE = ("status", "state", "done", "completed")
@@ -223,7 +224,8 @@ class _Step(NamedTuple):
 
 
 def _step(command: str, outcome: str, message: int, since: str = "") -> _Step:
-    keys = frozenset(key for part in command_parts(command) if (key := _key_of(part)))
+    parts = command_parts(command.removeprefix(GAP))
+    keys = frozenset(key for part in parts if (key := _key_of(part)))
     is_made = _COMMIT in keys or any(map(_CREATES.match, keys))
     # Of two here documents the text is not known.
     if (is_made and not NOT_MADE.match(outcome)) or "<<" in command:
@@ -275,7 +277,8 @@ def work_of(
             outcome = outcome_of(call, command, _LONGEST_WHOLE * is_whole)
         else:
             is_new = call.message > changed and i >= len(calls) - _MANY
-            if is_new and call.tool and _listed(call) is None:
+            is_of_tasks = _listed(call) is not None or _OF_ONE.search(" ".join(call.name_words))
+            if is_new and call.tool and not is_of_tasks:
                 given = command or _given(call)
                 words, result = shown_of(call, command), call.result or ""
                 given_of = {one: by for one, by in given_of.items() if by != given}
@@ -312,13 +315,14 @@ def _moved_by(call: Call) -> Iterator[str]:
 
 
 def _given(call: Call) -> str:
-    """Return the tool of a call with its input, such as a path and lines."""
+    """Return the tool of a call with its input, such as a path and lines, or a program."""
     given = (f"{key}={one}" if isinstance(one, int) else one for key, one in call.fields.items())
     texts = " ".join(one for one in given if isinstance(one, str))
-    return one_line(f"{call.tool} {shortened(texts, _LONGEST_LINE)}").replace(_RESULT, " ")
+    text = texts if call.fields else call.text[:LOOKED_AT].removeprefix("{}")
+    return one_line(f"{call.tool} {shortened(text, _LONGEST_LINE)}").replace(_RESULT, " ")
 
 
-_MOST_ENDED = 10
+_MOST_ENDED = 6
 # The steps of each kind that are listed at most, the newest. What was said of a check is read
 # beside its last run.
 _MOST: Sequence[tuple[Callable[[_Step], object], int]] = (
@@ -370,13 +374,16 @@ def _command_of(call: Call) -> str:
     parts = [(separator, one_line(given)) for separator, _, given in parts_in(command)]
     # The steps of a long one are not to be in what is cut out.
     is_long = sum(len(one) for _, one in parts) > _LONGEST_COMMAND
-    while len(parts) > 1 and (
-        (_LEADS.match(parts[0][1]) and not SCRATCH.search(f"{parts[0][1][3:]}/"))
-        or (is_long and _key_of(parts[0][1])[:5] not in {_CHECK[:5], _CHANGE[:5]})
-    ):
+    gap = ""
+    while len(parts) > 1:
+        first = parts[0][1]
+        is_lead = _LEADS.match(first) and not SCRATCH.search(f"{first[3:]}/")
+        if not is_lead and not (is_long and _key_of(first)[:5] not in {_CHECK[:5], _CHANGE[:5]}):
+            break
+        gap = gap if is_lead else GAP
         del parts[0]
     text = "".join(f"{' ' * (sign != ';')}{sign} {one}" for sign, one in parts)
-    return shortened(text.lstrip("&|; "), _LONGEST_COMMAND)
+    return gap + shortened(text.lstrip("&|; "), _LONGEST_COMMAND)
 
 
 def _ids_begun(call: Call) -> list[str]:
@@ -391,7 +398,7 @@ def _named(call: Call) -> str:
     """Return the tool of a call with its path, or the words that say what it is for."""
     given = (call.fields.get(key) for key in _TASK_TEXT if not call.path)
     said = next((one for one in given if isinstance(one, str)), call.path or "")
-    return one_line(f"{call.tool} {shortened(said, _LONGEST_LINE)}")
+    return one_line(f"{call.tool} {shortened(said, _LONGEST_LINE)}") if said else _given(call)
 
 
 def _key_of(part: str) -> str:

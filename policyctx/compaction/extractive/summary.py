@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import chain, groupby
 
@@ -24,7 +25,7 @@ from policyctx.compaction.extractive.fitting import (
     with_room,
 )
 from policyctx.compaction.extractive.languages import SHIPPED, Cues, Language, cues_of
-from policyctx.compaction.extractive.said import UNREADABLE, Quote, quotes_in
+from policyctx.compaction.extractive.said import REPLY, UNREADABLE, Quote, ends_of, quotes_in
 from policyctx.compaction.extractive.state import tasks_of, work_of
 from policyctx.compaction.extractive.texts import lines_in, pieces_of
 from policyctx.compaction.extractive.writing import (
@@ -83,15 +84,21 @@ def gathered(
         calls,
         history.reads_file,
     )
-    users = [*carried(Group.USER), *(one for one in quotes if one.user)]
+    users = [one for one in quotes if one.user]
+    typed = max((one.message for one in users if one.text != UNREADABLE), default=-1)
+    told_before = carried(Group.USER)
+    users = [*ends_of(told_before, is_newest=typed < 0), *users]
     last = [one for one in quotes if one.last]
     said = carried(Group.AGENT)
-    # A note leaves with the next words of anyone.
-    is_over = any(one.user and one.text != UNREADABLE for one in quotes) or bool(last)
-    said = [one for one in said if not (one.working and is_over)]
+    # Notes leave with the user's next words, or the agent's at the end of its work.
+    is_over = typed >= 0 or any(not one.working for one in last)
+    words = Counter[int]()
+    for note in said:
+        words[note.message] += words_in(note.text)
+    short = {message for message, count in words.items() if last and count < REPLY}
+    said = [one for one in said if not (one.working and (is_over or one.message in short))]
     said += (one for one in quotes if not (one.user or one.last))
     del quotes
-    typed = max((one.message for one in users if one.text != UNREADABLE), default=-1)
     if not last and typed < 0:
         # Nothing was said since the last summary, where a later message has a lower number.
         end = min((one.message for one in users), default=0)

@@ -60,9 +60,8 @@ ENTRY, NOTE = "- ", " "
 MARK = re.compile(r"^\[agent(?P<works>, while working)?(?:, (?P<ago>\d+) calls ago)?\] ")
 # The mark of what the user replied, in summaries that were written before.
 _REPLY = " [user] "
-_FILE = re.compile(
-    r"(?P<path>.+?): (?P<state>edited|written|deleted|read|named)(?: again)?(?:: (?P<line>.+))?"
-)
+# Of summaries that were written before, with the first line of the last change behind the state.
+_FILE = re.compile(r"(.+?): (?P<state>edited|written|deleted|read|named)(?: again)?(?:: .+)?")
 # The numbers of the lines that were read, in summaries that were written before.
 _LINES = re.compile(r":\d+-[\d,-]*$")
 # The beginning of the line of the files that were changed before the last commit.
@@ -103,9 +102,8 @@ class Contents(NamedTuple):
 def written(one: Entry, group: Group) -> str:
     """Return an entry of a group as it is written."""
     if isinstance(one, FileState):
-        path, line = one_line(one.path), one.new_line
-        state = ": ".join(filter(None, (path, one.state, line)))
-        return f"{ENTRY}{BEFORE_COMMIT}{path}" if one.is_committed else f"{ENTRY}{state}"
+        path = one_line(one.path)
+        return ENTRY + (f"{BEFORE_COMMIT}{path}" if one.is_committed else f"{path}: {one.state}")
     if group is not Group.AGENT:
         return f"{ENTRY}{one_line(one.text)}"
     # One call is what most words announce.
@@ -163,12 +161,11 @@ def _files_in(line: str) -> Iterator[FileState]:
         paths = line.removeprefix(BEFORE_COMMIT).split(", ")
         yield from (FileState(path, "edited", is_committed=True) for path in paths)
     elif found := _FILE.fullmatch(line):
-        line = found["line"] or ""
         if found["state"] == "read":
-            paths = [_LINES.sub("", path) for path in found["path"].split(", ")]
-            yield from (FileState(path, "read", line=line) for path in paths)
+            paths = [_LINES.sub("", path) for path in found[1].split(", ")]
+            yield from (FileState(path, "read") for path in paths)
         elif found["state"] != "named":  # as calls were that said nothing of a file
-            yield FileState(found["path"], found["state"], line=line)
+            yield FileState(found[1], found["state"])
 
 
 def _quote(group: Group, line: str, message: int) -> Quote:

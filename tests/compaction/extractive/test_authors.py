@@ -12,7 +12,7 @@ from policyctx.compaction.assembly import History
 from policyctx.compaction.extractive import Group, ranked_units
 from policyctx.definitions.items import Message
 from policyctx.planning.compiled import OffloadPolicy
-from tests.compaction.extractive.summaries import group, said, summary_of
+from tests.compaction.extractive.summaries import group, later, said, summary_of
 from tests.policies import policy as compiled
 
 SKILL = """Base directory for this skill: /skills/brewing
@@ -200,3 +200,21 @@ def test_compact_messages_uses_the_marks_of_a_host() -> None:
 def test_an_unknown_author_is_refused() -> None:
     with pytest.raises(ValueError, match="expected one of user, program, summary"):
         written_by("agent", user("x"))  # type: ignore[arg-type]
+
+
+def test_the_text_of_the_newest_skill_keeps_both_ends_and_an_older_one_is_short() -> None:
+    asked = user("<command-name>/brew</command-name><command-args>40 litres</command-args>")
+    text = f"You brew.\n\n{'Then stir it once more. ' * 150}\n\n4. Stop and report."
+    history = [asked, written_by("program", user(text))]
+    first = summary_of(*history)
+    new = user("Cool the kettle now.")
+    for summary, least, most in (
+        (first, 1_500, 1_700),
+        (later(first), 1_500, 1_700),
+        (summary_of(*history, new), 400, 500),
+        (later(first, new), 400, 500),
+    ):
+        line = group(summary, Group.USER)[1]
+        assert line.startswith("- [program: You brew. Then stir")
+        assert line.endswith("4. Stop and report.]")
+        assert least < len(line) < most

@@ -45,7 +45,7 @@ def test_a_file_has_what_changed_it_last() -> None:
         *edited("c3", "src/loader.py"),
         new,
         results(("c4", "created")),
-    ) == ["src/new.py: written: x = 1", "src/loader.py: edited"]
+    ) == ["src/new.py: written", "src/loader.py: edited"]
 
 
 def test_a_file_that_was_edited_in_an_earlier_round_stays_edited() -> None:
@@ -84,7 +84,7 @@ def test_files_of_shell_commands_and_patches_are_listed() -> None:
         chat_result("c3", "Done!"),
     )
     assert found == [
-        "lib/b.py: written: x",
+        "lib/b.py: written",
         "lib/a.py: edited",
         "conf/app.toml: written",
     ]

@@ -195,6 +195,15 @@ def test_lines_of_the_user_that_do_not_fit_are_named_with_their_archive() -> Non
     assert second.endswith(left_out)
 
 
+def test_of_an_order_without_room_for_all_both_ends_are_kept() -> None:
+    words = " ".join(f"hall{i}" for i in range(60))
+    order = f"Write the plan for {words}, then stop and report."
+    [line] = extractive_summary(History([user(order)]), Summary(max_words=60)).split("\n")[2:3]
+    assert line.startswith("- Write the plan for hall0 ")
+    assert " … " in line
+    assert line.endswith(", then stop and report.")
+
+
 def test_questions_are_removed_before_orders() -> None:
     questions = [f"Could you explain to me what part {i} of this does, roughly?" for i in range(60)]
     orders = [f"Never rename the table t_{i}_{i * 7919}." for i in range(30)]

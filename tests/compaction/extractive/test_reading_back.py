@@ -22,9 +22,7 @@ def quotes(*, user: bool) -> st.SearchStrategy[tuple[Quote, ...]]:
     return st.lists(quote, max_size=3).map(tuple)
 
 
-files = st.builds(
-    FileState, line, verbs, st.just(-1), st.just(value=False), st.none(), st.just("") | line
-)
+files = st.builds(FileState, line, verbs, st.just(-1), st.just(value=False))
 groups = {group: quotes(user=group is Group.USER) for group in Group if group is not Group.FILES}
 contents = st.builds(
     Contents,

@@ -364,11 +364,15 @@ def worked(*numbers: int) -> list[Message]:
     return [one for pair in notes for note in pair for one in (said(note), *ran("ls", "a"))]
 
 
-def test_of_work_that_goes_on_the_last_note_stays_until_anyone_speaks() -> None:
+def test_of_work_that_goes_on_the_long_notes_stay_until_the_user_speaks_or_it_ends() -> None:
     first = summary_of(user("Mend them."), *worked(1, 2, 8)[3:])
     assert group(first, Group.AGENT)[-1] == "- [while working] Let me look at 8."
-    assert group(later(first, *worked(9)), Group.AGENT) == ["- [while working] Let me look at 9."]
-    assert "look at 8" not in later(first, user("And?"))
+    second = later(first, *worked(9))
+    assert group(second, Group.AGENT)[-1] == "- [while working] Let me look at 9."
+    assert [i for i in range(10) if f"Pump {i} is sealed" in second] == [2, 8, 9]
+    assert "look at 8" not in second
+    for new in (user("And?"), said("All are sealed.")):
+        assert "Pump" not in later(second, new)
     told = [user("And?"), said("All are sealed."), user("Good."), *ran("ls", "a")]
     assert "Pump" not in summary_of(user("Mend them."), *worked(1, 2), *told)
 
@@ -379,6 +383,9 @@ def test_the_reply_to_the_users_last_message_stays_beside_the_last_note() -> Non
     assert group(summary, Group.AGENT) == [
         "- [4 calls ago] All run.",
         "- [while working, 4 calls ago] Pump 2 is sealed, its valve turns again, and the test of"
+        " the whole hall passes.",
+        " The lid of the next one is loose, so I look at it now.",
+        "- [while working, 2 calls ago] Pump 3 is sealed, its valve turns again, and the test of"
         " the whole hall passes.",
         " The lid of the next one is loose, so I look at it now.",
         "- [while working] Let me look at 3.",
@@ -403,9 +410,20 @@ def test_no_note_stays_behind_an_answer() -> None:
 
 def test_of_a_template_the_beginning_and_the_end_are_kept() -> None:
     text = "\n\n".join(f"Then part {i} of the template is filled in by them." for i in range(60))
-    found = told(user(f"{text}\n\nNever write outside of /srv/app."))
-    assert len(found) == 24
-    assert found[-1] == " Never write outside of /srv/app."
+    order = user(f"{text}\n\nNever write outside of /srv/app.")
+    found = told(order, user("Go on with hall 4."))
+    assert len(found) == 25
+    assert found[-2:] == [" Never write outside of /srv/app.", "- Go on with hall 4."]
+    assert group(later(summary_of(order), user("Go on with hall 4.")), Group.USER) == found
+
+
+def test_of_the_newest_message_the_middle_is_quoted_as_well() -> None:
+    parts = [f"{i}. Then part {i} of the template is filled in by them." for i in range(60)]
+    parts[20] = "20. **Stop and report**: the command ends behind this part."
+    first = summary_of(user("\n".join(parts)))
+    for summary in (first, later(first), later(first, *ran("ls", "a"))):
+        assert "".join(group(summary, Group.USER)).count("Then part") == 59
+        assert parts[20] in summary
 
 
 def test_what_the_agent_announces_last_is_quoted() -> None:
@@ -447,7 +465,7 @@ def test_what_the_agent_said_before_its_last_messages_is_marked_as_older() -> No
 def test_of_a_template_the_rules_stay_before_its_headings() -> None:
     steps = "\n\n".join(f"## Part {i}\n\nThen part {i} is filled in by them." for i in range(40))
     rules = ["Tasks MUST be in order.", "Each label MUST be unique."]
-    found = told(user("\n\n".join(["Begin.", steps, *rules, steps])))
+    found = told(user("\n\n".join(["Begin.", steps, *rules, steps])), user("Go on."))
     assert [line.strip(" …") for line in found if line.strip(" …") in rules] == rules
     assert len(found) < 30
 
@@ -566,13 +584,11 @@ def test_notes_between_the_notices_of_a_program_are_left_out() -> None:
     assert group(summary, Group.AGENT) == ["- The pump runs."]
 
 
-def test_of_an_answer_of_a_thousand_sentences_the_ends_stay_and_the_gap_is_marked() -> None:
+def test_of_an_answer_of_a_thousand_sentences_the_end_stays() -> None:
     parts = [f"Part {i} of the report says how hall {i} is heated at night." for i in range(1_000)]
     talk = (user("Report."), said("\n".join(parts)), user("Go on."), said("It runs."))
-    found = group(summary_of(*talk, max_words=9_000), Group.AGENT)
-    assert found[0] == f"- {parts[0]}"
+    found = group(summary_of(*talk, max_words=900), Group.AGENT)
     assert found[-2:] == [f" {parts[-1]}", "- It runs."]
-    assert [line for line in found if "…" in line] == [f" … {parts[875]}"]
 
 
 def test_an_option_with_a_negation_in_its_name_forbids_nothing() -> None:
@@ -606,7 +622,7 @@ def test_a_short_reply_that_an_older_summary_has_below_an_answer_is_the_users() 
 
 def test_where_lines_of_the_user_are_missing_is_marked_over_rounds() -> None:
     text = "\n\n".join(f"Part {i} of the plan says how they heat hall {i}." for i in range(60))
-    first = summary_of(user(f"{text}\n\nNever write outside of /srv/app."))
+    first = summary_of(user(f"{text}\n\nNever write outside of /srv/app."), user("Go on."))
     assert " … Part 49 of the plan says how they heat hall 49." in group(first, Group.USER)
     assert later(first) == first
 
@@ -632,9 +648,9 @@ def test_long_code_in_fences_in_a_description_is_one_line() -> None:
 def test_an_order_in_the_middle_of_a_long_message_stays() -> None:
     order = "Never touch the tests of the old halls."
     parts = "\n\n".join(f"Then part {i} of the template is filled in by them." for i in range(30))
-    found = told(user(f"{parts}\n\n{order}\n\n{parts}"))
+    found = told(user(f"{parts}\n\n{order}\n\n{parts}"), user("Go on."))
     assert f" … {order}" in found
-    assert len(found) == 25
+    assert len(found) == 26
 
 
 def test_brackets_on_lines_of_their_own_stay_with_the_line_before() -> None:

@@ -389,11 +389,23 @@ def test_a_long_command_that_ends_in_a_kill_has_no_exit_code() -> None:
     assert found[0].endswith("pkill -f serve 2>/dev/null => Build of 4 files")
 
 
-def test_of_many_checks_the_last_ten_stand() -> None:
+def test_of_many_checks_the_last_six_stand() -> None:
     names = ("vet", "lint", "build", "check", "test", "tsc", "mypy", "ruff", "tox", "nox", "jest")
     made = [ran(f"mise run {name}", "exit code 0", f"c{i}") for i, name in enumerate(names)]
     found = steps(summary_of(GO, *(message for one in made for message in one)))
-    assert found == [f"- mise run {name} => exit code 0" for name in names[1:]]
+    assert found == [f"- mise run {name} => exit code 0" for name in names[-6:]]
+
+
+def test_what_a_call_for_a_task_returned_is_not_listed_beside_the_tasks() -> None:
+    made = [
+        call("t1", "TaskCreate", {"subject": "Seal the lid"}),
+        results(("t1", "Task #1 created")),
+        call("t2", "TaskUpdate", {"taskId": "1", "status": "in_progress"}),
+        results(("t2", "Updated task #1 status")),
+    ]
+    summary = summary_of(GO, *made, *ran("ls hall", "served"))
+    assert group(summary, Group.TASKS)[-1] == "- [in_progress] #1 Seal the lid"
+    assert group(summary, Group.RESULTS) == ["- ls hall => served"]
 
 
 def test_a_long_result_is_cut_before_its_last_line() -> None:
@@ -445,7 +457,28 @@ def test_the_commands_of_a_program_are_read() -> None:
 
 def test_what_only_surrounds_the_output_is_not_quoted() -> None:
     printed = "Wall time: 2 seconds\na.c:3:1: warning: unused\nexit code 0\nOutput:"
-    assert steps(summary_of(GO, *ran("make check", printed))) == ["- make check => exit code 0"]
+    line = "- make check => exit code 0: a.c:3:1: warning: unused"
+    assert steps(summary_of(GO, *ran("make check", printed))) == [line]
+
+
+def test_a_command_is_quoted_as_it_was_run_and_marked_where_it_is_cut() -> None:
+    code = 'tools.exec_command({cmd:"stall update 6 --body "+JSON.stringify(body)})'
+    told = [chat_calls(("c1", "exec", code)), chat_result("c1", "Updated stall 6")]
+    assert steps(summary_of(GO, *told)) == ["- stall update 6 --body … => Updated stall 6"]
+    setup = f"python3 plan.py {'a ' * 150}"
+    first = summary_of(GO, *ran(f"cd app; {setup}; git push", "a..b main -> main"))
+    assert steps(first) == ["- … git push => a..b main -> main"]
+    again = later(first, *ran("git push", "b..c main -> main", "c2"))
+    assert steps(again) == ["- git push => b..c main -> main"]
+
+
+def test_of_a_call_with_a_program_the_program_is_quoted_not_only_the_name_of_its_tool() -> None:
+    code = "const found = await tools.halls({near: 'mill'}); text(found)"
+    told = [chat_calls(("c1", "exec", code)), chat_result("c1", "hall 4")]
+    assert f"- exec {code} => hall 4" in summary_of(GO, *told)
+    started = [chat_calls(("c1", "exec", code)), chat_result("c1", "Running with cell ID 124")]
+    [line] = steps(summary_of(GO, *started))
+    assert line.startswith(f"- exec {code}; started in the background")
 
 
 def test_a_check_that_passed_beside_a_command_that_failed_is_not_said_to_have_failed() -> None:
@@ -513,8 +546,34 @@ def test_a_command_that_changes_branches_and_tags_is_a_step(command: str) -> Non
 def test_the_heading_above_the_warnings_of_a_build_is_not_its_outcome() -> None:
     printed = "# example.com/hall/lua\nparser.c:254:18: warning: null character"
     assert steps(summary_of(GO, *ran("go build ./...", printed))) == [
-        "- go build ./... => no output"
+        "- go build ./... => parser.c:254:18: warning: null character"
     ]
+
+
+@pytest.mark.parametrize("noise", [0, 400])
+@pytest.mark.parametrize(
+    "alarm",
+    [
+        "ERROR: pump 4 has no valve",
+        "[ERROR] pump 4 has no valve",
+        "pump.py:3: warning: the valve is open",
+        "npm WARN deprecated valve@1.0.0",
+        "error[E0308]: mismatched types",
+        "error TS2322: Type 'a' is not assignable",
+        "ValueError: the valve is open",
+    ],
+)
+@pytest.mark.parametrize("last", ["12 passed", "Migration completed successfully", ""])
+@pytest.mark.parametrize("command", ["make check", "./deploy.sh push", "make check; git log"])
+def test_an_error_or_a_warning_in_a_result_is_quoted_whatever_stands_around_it(
+    command: str, alarm: str, noise: int, last: str
+) -> None:
+    around = "\n".join(f"hall {i} of the mill was looked at" for i in range(noise))
+    printed = f"{around}\n{alarm}\n{around}\n{last}"
+    first = summary_of(GO, *ran(command, printed))
+    for summary in (first, later(first)):
+        [line] = steps(summary)
+        assert alarm in line
 
 
 def test_commands_behind_quoted_text_are_read() -> None:
