@@ -2,11 +2,12 @@
 
 An order is said in the same words, and forbidden or not as in the order. An order and a text are
 read sentence by sentence, and a sentence by its clauses, each with whether something in it is
-negated. One sentence must have most words of the order, in any order, or at least half of the words
+negated. One sentence must have most words of the order, in any order, or two fifths of the words
 of both must be common to both, so that a sentence on something else does not count. A prohibition
-needs a negated clause on what is forbidden, an order a clause that is not negated, and a limit its
-numbers beside words that do not lift it. Another sentence never counts. So a text that says
-the order in quite other words is held to lack it; one that says the opposite does as well.
+needs a clause on what is forbidden that is negated or has "only", an order a clause that is not
+negated, and a limit its numbers beside words that do not lift it. Another sentence never counts. So
+a text that says the order in quite other words is held to lack it; one that says the opposite does
+too.
 
 An exact value has to be there to the letter. A task is there if two sentences in a row have most of
 its words.
@@ -24,15 +25,12 @@ from policyctx.tokens.encoders import CJK
 
 # The share of an order's words that a text must have, or the share of the words of both that they
 # have in common.
-_ENOUGH, _ALIKE = 0.6, 0.5
+_ENOUGH, _ALIKE = 0.6, 0.4
 # Sentences with a smaller share are not read for what they order.
 _LEAST = 0.25
-# Letters of a word that are compared, and those that an abbreviation has at least.
-_BEGINNING, _SHORT = 6, 4
+# Letters of a word that are compared.
+_BEGINNING = 4
 _WORD = re.compile(r"[^\W\d_]\w+")
-_ENDING = re.compile(
-    r"(?<=[a-z]{4})(?:ly|ions?|ments?|(?<!s)s)$|(?<=[a-zäöü]{3})(?:ing|ed|es|e|e[nr]s?)$"
-)
 # A letter or a digit; a CJK character is a word of its own.
 _LETTER = r"[^\W\u1100-\uffef]"
 _BEGINS = re.compile(rf"(?<!{_LETTER})(?<!{_LETTER}\.)")
@@ -55,6 +53,7 @@ _NOT_MORE = re.compile(
     r"(?: (?:be|go|get|run|use|take|have|to|any|allowed|darf|werden))*"
     rf" (?:{_MORE})\b|(?:不能|不得|不可|不应|不要|不|勿)(?:{_CJK_MORE})"
 )
+_ONLY = re.compile(r"\b(?:only|nur|uniquement)\b|只|仅")
 _EXCEPTED = re.compile(r"\b(?:without|unless|except|until|ohne|außer|sans|sauf)\b|除非|除了|未经")
 _ONLY_IF = re.compile(r"\b(?:only|nur) (?:after|if|mit|nach|on|once|when|with|wenn)\b")
 _SIGNS = re.compile(r"[。，：；！？、\uff08\uff09“”「」]")
@@ -79,16 +78,12 @@ def stems_of(text: str) -> frozenset[str]:
     bare = plain(text)
     for idle in (cues.approvals, cues.negations, cues.revisions, cues.orders):
         bare = idle.removed_from(bare)
-    words = {_stem(word) for word in _WORD.findall(re.sub(CJK, " ", bare))}
+    words = {word[:_BEGINNING].rstrip("s") for word in _WORD.findall(re.sub(CJK, " ", bare))}
     return frozenset(words.union(re.findall(CJK, _SIGNS.sub(" ", bare))))
 
 
 # One value is looked for in many texts.
 _wanted = lru_cache(maxsize=32)(plain)
-
-
-def _stem(word: str) -> str:
-    return _ENDING.sub("", word)[:_BEGINNING]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +96,8 @@ class _Clause:
     """Whether it lifts an order, or allows something."""
     binds: bool
     """Whether it orders or forbids; the others give a reason or an example."""
+    restricts: bool
+    """Whether it forbids, or limits something."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +140,7 @@ class Statement:
         # "No files changed" shares one word with many orders, and says none.
         is_order = self.asks or cues_of().standing.found_in(self.text)
         least = 1 if is_order else min(2, len(order.words))
-        has_words = is_on_it and _common(self.words, order.words) >= least
+        has_words = is_on_it and len(self.words & order.words) >= least
         if not has_words or not order.numbers <= self.numbers:
             return False
         if order.numbers and order.is_limit:
@@ -167,9 +164,9 @@ class Statement:
         """Return whether a clause forbids this."""
         return any(
             _is_same(one.words, forbidden)
-            or (_common(one.words, forbidden) > 0 and _is_same(self.words, forbidden))
+            or (one.words & forbidden and _is_same(self.words, forbidden))
             for one in self.clauses
-            if one.forbids
+            if one.restricts
         )
 
 
@@ -187,28 +184,14 @@ def _clause(text: str) -> _Clause:
         permitted = True
     forbids = strong or (weak and not permitted)
     binds = forbids or cues.standing.found_outside(cues.remarks, text)
-    return _Clause(text, stems_of(text), forbids, lifted or (permitted and not strong), binds)
-
-
-def _common(have: frozenset[str], wanted: frozenset[str]) -> int:
-    """Return how many words are there; of a long one a beginning of four letters is enough."""
-    return sum(
-        word in have or (len(word) >= _SHORT and any(_is_beginning(one, word) for one in have))
-        for word in wanted
-    )
-
-
-def _is_beginning(one: str, other: str) -> bool:
-    return len(one) >= _SHORT and (one.startswith(other) or other.startswith(one))
-
-
-def _beginnings(words: frozenset[str]) -> frozenset[str]:
-    return frozenset(word[:_SHORT] for word in words)
+    allows = lifted or (permitted and not strong)
+    restricts = forbids or (not allows and _ONLY.search(bare) is not None)
+    return _Clause(text, stems_of(text), forbids, allows, binds, restricts)
 
 
 def _is_same(have: frozenset[str], wanted: frozenset[str]) -> bool:
     """Return whether words are on what is wanted, and on little else."""
-    common = _common(have, wanted)
+    common = len(have & wanted)
     is_most = common >= _ENOUGH * len(wanted)
     return common > 0 and (is_most or 2 * common >= _ALIKE * (len(have) + len(wanted)))
 
@@ -241,7 +224,6 @@ class Said:
     def __init__(self, text: str) -> None:
         self._folded = plain(text)
         self._sentences = [(one, stems_of(one)) for one in sentences_in(text)]
-        self._beginnings = [_beginnings(words) for _, words in self._sentences]
         self._read: dict[int, Statement] = {}
 
     def has(self, value: str) -> bool:
@@ -259,8 +241,10 @@ class Said:
         return all(self._says(Statement.of(one)) for one in binding or sentences)
 
     def _says(self, order: Statement) -> bool:
-        wanted, least = _beginnings(order.words), _LEAST * len(order.words)
-        near = (i for i, one in enumerate(self._beginnings) if len(one & wanted) >= least)
+        least = _LEAST * len(order.words)
+        near = (
+            i for i, (_, words) in enumerate(self._sentences) if len(words & order.words) >= least
+        )
         return any(self._statement(number).says(order) for number in near)
 
     def _statement(self, number: int) -> Statement:

@@ -150,6 +150,11 @@ def test_a_task_and_a_remark_are_no_order(talk: str) -> None:
         ("发布之前一定要先检查日志。", "每次发布前需要查看日志"),
         ("不要修改 deploy 目录下的脚本。", "deploy 目录的脚本禁止改动"),
         ("Bitte ändere nichts am Schema.", "Das Schema darf nicht verändert werden"),
+        ("Don't use any ORM, write plain SQL.", "Data access is raw SQL; ORMs are ruled out"),
+        ("Don't change the CSS of the cart page.", "Styles of the cart page are frozen"),
+        ("Do not log personal data.", "Personal data must be kept out of the logs"),
+        ("Nobody may write to the archive bucket.", "The archive bucket is read-only"),
+        ("No comments in the code unless they say why.", "Code comments only with a reason"),
     ],
 )
 def test_a_sentence_says_an_order_in_other_words(order: str, text: str) -> None:

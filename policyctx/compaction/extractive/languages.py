@@ -84,7 +84,8 @@ negations = not|never|no|nor|without|avoid|forbidden|stop|quit|refrain|except|un
     |shouldn't|won't|isn't|aren't|hands off|off limits|exclude|out of scope|nothing|none|nobody
     |free of|under no circumstances|instead of|rather than|unchanged|untouched|stays as it is
     |stay as they are|stay away from|stay/keep out of|leave … alone|leave/keep … as/unchanged|didn't
-    |wasn't|weren't|hasn't|haven't
+    |wasn't|weren't|hasn't|haven't|unwanted|frozen|read-only|restricted|off the table|no-go|excluded
+    |out of the question|kept out of|rejected
 news = decided|chose|settled|going with|because|reason|found|confirmed|result|failed|didn't|not yet
     |still|open|pending|waiting|until
 standing = ^never|^always|^avoid|^only|^be sure to|^prefer|^refrain|please no|^no new/more
