@@ -53,6 +53,13 @@ def is_missing(order: str, text: str) -> bool:
         "Die API darf sich nicht ändern",
         "Niemals ohne Rückfrage pushen",
         "ne modifie jamais les tests",
+        "you may draft the answer but never post it",
+        "run it with coverage or don't run it",
+        "this is somebody else's, so leave the folder alone",
+        "when in doubt leave it out",
+        "I want one commit per concern",
+        "ask before each push",
+        "if it takes longer, stop and ask",
         "il ne faut pas pousser sur main",
     ],
 )
@@ -154,7 +161,10 @@ def test_a_task_and_a_remark_are_no_order(talk: str) -> None:
         ("Don't change the CSS of the cart page.", "Styles of the cart page are frozen"),
         ("Do not log personal data.", "Personal data must be kept out of the logs"),
         ("Nobody may write to the archive bucket.", "The archive bucket is read-only"),
-        ("No comments in the code unless they say why.", "Code comments only with a reason"),
+        (
+            "no comments in the code unless they explain why",
+            "Code comments only where they give a rationale",
+        ),
     ],
 )
 def test_a_sentence_says_an_order_in_other_words(order: str, text: str) -> None:
