@@ -67,7 +67,6 @@ def plain(text: str) -> str:
     """Return the text without case, Markdown and runs of blanks."""
     bare = re.sub(r"[`*\"“”]", "", text.casefold().replace("\u2019", "'"))
     bare = re.sub(r"(?<=\d),(?=\d{3})", "", bare)
-    bare = re.sub(r"(?<=\d) ?(?:percent|per cent|prozent)\b", "%", bare)
     return " ".join(_SIZE.sub(" ", bare).split())
 
 
@@ -94,8 +93,6 @@ class _Clause:
     """Whether it says that something must not be."""
     allows: bool
     """Whether it lifts an order, or allows something."""
-    binds: bool
-    """Whether it orders or forbids; the others give a reason or an example."""
     restricts: bool
     """Whether it forbids, or limits something."""
 
@@ -135,12 +132,10 @@ class Statement:
         """Return whether it says what an order says."""
         if not order.words:
             return order.text in self.text
-        binding = frozenset(word for one in order.clauses if one.binds for word in one.words)
-        is_on_it = _is_same(self.words, order.words) or _is_same(self.words, binding)
         # "No files changed" shares one word with many orders, and says none.
         is_order = self.asks or cues_of().standing.found_in(self.text)
         least = 1 if is_order else min(2, len(order.words))
-        has_words = is_on_it and len(self.words & order.words) >= least
+        has_words = _is_same(self.words, order.words) and len(self.words & order.words) >= least
         if not has_words or not order.numbers <= self.numbers:
             return False
         if order.numbers and order.is_limit:
@@ -162,12 +157,7 @@ class Statement:
 
     def _holds(self, forbidden: frozenset[str]) -> bool:
         """Return whether a clause forbids this."""
-        return any(
-            _is_same(one.words, forbidden)
-            or (one.words & forbidden and _is_same(self.words, forbidden))
-            for one in self.clauses
-            if one.restricts
-        )
+        return any(one.restricts and _is_same(one.words, forbidden) for one in self.clauses)
 
 
 def _clause(text: str) -> _Clause:
@@ -183,10 +173,9 @@ def _clause(text: str) -> _Clause:
         # Without being asked.
         permitted = True
     forbids = strong or (weak and not permitted)
-    binds = forbids or cues.standing.found_outside(cues.remarks, text)
     allows = lifted or (permitted and not strong)
     restricts = forbids or (not allows and _ONLY.search(bare) is not None)
-    return _Clause(text, stems_of(text), forbids, allows, binds, restricts)
+    return _Clause(text, stems_of(text), forbids, allows, restricts)
 
 
 def _is_same(have: frozenset[str], wanted: frozenset[str]) -> bool:
