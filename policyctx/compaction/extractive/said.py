@@ -41,8 +41,8 @@ _LONGEST_NAME = 80
 _LONGEST_EXPANDED = 1_600
 # How a message of an agent's program begins that has the result of a command in a reply.
 _RETURNED = re.compile(r"\s*<returncode>")
-# Pieces of either end that are kept of an earlier message of the user.
-_TYPED_PIECES = 12
+# Pieces of either end that are kept of an earlier message of the agent, and of the user.
+_MOST_PIECES, _TYPED_PIECES = 125, 12
 # Words of what says more than what the agent does next.
 REPLY = 30
 # The words before the question of a tool behind its answer.
@@ -104,8 +104,8 @@ def quotes_in(history: History, reading: Reading, skipped: frozenset[int]) -> It
             yield from ends_of(found, is_newest=item.message >= typed)
         elif item.message in kept:
             is_last = item.message in last
-            for one in pieces_of(item.text, of_agent=True):
-                yield Quote(
+            found = (
+                Quote(
                     one.text,
                     item.message,
                     user=False,
@@ -113,21 +113,26 @@ def quotes_in(history: History, reading: Reading, skipped: frozenset[int]) -> It
                     working=item.message in notes,
                     depth=one.depth,
                 )
+                for one in pieces_of(item.text, of_agent=True)
+            )
+            yield from found if is_last else ends_of(found, is_newest=False, most=_MOST_PIECES)
 
 
-def ends_of(quotes: Iterable[Quote], *, is_newest: bool) -> Iterator[Quote]:
+def ends_of(
+    quotes: Iterable[Quote], *, is_newest: bool, most: int = _TYPED_PIECES
+) -> Iterator[Quote]:
     """Yield of each message the quotes of its ends, and the rules between.
 
     Of the newest message all are yielded. Of an earlier one the text of a command is clipped.
     """
     for _, group in groupby(quotes, attrgetter("message")):
         pieces, rest, is_gap = iter(group), deque[Quote](), False
-        for one in islice(pieces, _TYPED_PIECES):
+        for one in islice(pieces, most):
             is_long = one.pasted and not is_newest
             yield one._replace(text=shortened(one.text, _LONGEST_ANSWER)) if is_long else one
         for one in pieces:
             rest.append(one)
-            if len(rest) <= _TYPED_PIECES:
+            if len(rest) <= most:
                 continue
             middle = rest.popleft()
             is_inner = not cues_of().standing.found_in(middle.text)
