@@ -152,6 +152,8 @@ _RESULT = " => "
 _SIGN = re.compile(rf"{_RESULT}|; (?={STARTED}|{NO_RESULT})")
 # What is not quoted before the first command of several.
 _LEADS = re.compile(r"cd |\w+=\S*$")
+# What a command of several begins behind.
+_BEGINS = re.compile(r"[;&|]+ ")
 # The mark of a step that files were changed after.
 _SINCE = "; changed since: "
 
@@ -383,7 +385,13 @@ def _command_of(call: Call) -> str:
         gap = gap if is_lead else GAP
         del parts[0]
     text = "".join(f"{' ' * (sign != ';')}{sign} {one}" for sign, one in parts)
-    return gap + shortened(text.lstrip("&|; "), _LONGEST_COMMAND)
+    text, quarter = text.lstrip("&|; "), _LONGEST_COMMAND // 4
+    if len(text) <= _LONGEST_COMMAND or not parts[1:]:
+        return gap + shortened(text, _LONGEST_COMMAND)
+    # The end of one command behind the beginning of another would look like one that was run.
+    begins, (sign, last) = _BEGINS.search(text, len(text) - quarter), parts[-1]
+    end = text[begins.start() :] if begins else f"{sign} {last[:quarter].rstrip()} …"
+    return f"{gap}{text[: 3 * quarter].rstrip()} … {end}"
 
 
 def _ids_begun(call: Call) -> list[str]:

@@ -472,6 +472,18 @@ def test_a_command_is_quoted_as_it_was_run_and_marked_where_it_is_cut() -> None:
     assert steps(again) == ["- git push => b..c main -> main"]
 
 
+def test_of_several_long_commands_no_end_stands_behind_the_beginning_of_another() -> None:
+    """Joined, they would look like one command that was run."""
+    body = "the valve of the upper hall leaks when the pump starts " * 5
+    adds = [f"stall finding add --line {i} -m '{i} {body}' --by line{i}" for i in range(4)]
+    [line] = steps(summary_of(GO, *ran("; ".join(adds), "4 findings")))
+    assert line.startswith("- stall finding add --line 0 -m '0 the valve")
+    assert " … ; stall finding add --line 3 -m '3 the" in line
+    assert "by line3" not in line
+    [line] = steps(summary_of(GO, *ran(f"{adds[0]} && git push", "a..b main -> main")))
+    assert line.endswith(" … && git push => a..b main -> main")
+
+
 def test_of_a_call_with_a_program_the_program_is_quoted_not_only_the_name_of_its_tool() -> None:
     code = "const found = await tools.halls({near: 'mill'}); text(found)"
     told = [chat_calls(("c1", "exec", code)), chat_result("c1", "hall 4")]
