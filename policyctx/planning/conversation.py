@@ -6,7 +6,7 @@ Each item is read once, when it is new, and its size is kept up to date; a turn 
 import re
 from bisect import bisect_left, bisect_right, insort
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple, TypeAlias
@@ -147,12 +147,12 @@ class Conversation:
         self,
         decisions: Sequence[Decision],
         *,
-        judged: Collection[int] = (),
+        judged: int = 0,
         entries: Iterable[LedgerEntry] | None = None,
     ) -> None:
         """Add decisions that were carried out to the ledger and to the fates of the items.
 
-        The steps on arrival have `judged` these of the `arriving` items. `entries` are those of
+        The steps on arrival have `judged` so many of the `arriving` items. `entries` are those of
         the decisions, by default made here, and those of the results inside which the decisions
         change something.
         """
@@ -166,7 +166,7 @@ class Conversation:
                 self._tallies[unit].change(message, self._share(position, unit) - size)
             if decision.file is not None:
                 self.paths.add(decision.file.relative_path)
-        self.arriving = [i for i in self.arriving if i not in judged]
+        del self.arriving[:judged]
         self.ledger.add(entries)
         self.marks.adopt(marks)
 

@@ -74,8 +74,8 @@ class Plan:
     """Of each step, by its name; they grow with the conversation."""
     comes_back: bool = False
     """Whether the list was given as it was handed out in the turn before."""
-    judged: frozenset[int] = frozenset()
-    """Positions of arriving items that are no longer new after this plan."""
+    judged: int = 0
+    """Number of arriving items that are no longer new after this plan."""
 
     @property
     def items(self) -> Sequence[Item]:
@@ -203,7 +203,7 @@ class Plan:
             o._replace(left=(*o.left, *((d.position, reason) for d in kept if d.step == o.step)))
             for o in self.outcomes
         )
-        return replace(self, new=made, outcomes=outcomes, judged=frozenset())
+        return replace(self, new=made, outcomes=outcomes, judged=0)
 
     def _at(self, decision: Decision, file: File | None) -> Decision:
         if file is None or file == decision.file:

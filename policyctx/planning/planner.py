@@ -7,7 +7,6 @@ the steps before it have left it.
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import partial
-from itertools import chain
 from typing import Literal
 
 from policyctx.planning.compact import replacing
@@ -80,13 +79,10 @@ class Planner:
         """
         outlook = Outlook(self.conversation, facts)
         outcomes: list[Outcome] = []
-        judged = frozenset[int]()
+        judged = 0
         if self.arrival and "arrival" in moments:
-            arrived = _arrived(outlook, with_pending="model_call" in moments)
-            outcomes += [_on_arrival(self, step, outlook, arrived) for step in self.arrival]
-            left = chain.from_iterable(outcome.left for outcome in outcomes)
-            # What stays for the sake of the rest of the list is judged again when more follows.
-            judged = frozenset(arrived).difference(i for i, why in left if why.code == "without_it")
+            judged = _arrived(outlook, with_pending="model_call" in moments)
+            outcomes += [_on_arrival(self, step, outlook, judged) for step in self.arrival]
         if {*moments} != {"arrival"} and moments:
             outcomes += _before_call(self, outlook, moments)
         if demanded is not None:
@@ -113,7 +109,7 @@ class Planner:
         outcomes: Iterable[Outcome],
         *,
         comes_back: bool = False,
-        judged: frozenset[int] = frozenset(),
+        judged: int = 0,
     ) -> Plan:
         return Plan(
             new=tuple(map(outlook.taken.__getitem__, sorted(outlook.taken))),
@@ -127,22 +123,22 @@ class Planner:
         )
 
 
-def _arrived(outlook: Outlook, *, with_pending: bool) -> list[int]:
-    """Return the positions of the arriving items that the steps on arrival judge now.
+def _arrived(outlook: Outlook, *, with_pending: bool) -> int:
+    """Return the number of arriving items that the steps on arrival judge now.
 
     In a list, what is behind a call without an answer is judged when that is there. While results
     are reported one by one, calls made together with them still run.
     """
     arriving, items = outlook.conversation.arriving, outlook.conversation.items
     first = (n for n, i in enumerate(arriving) if items[i].message >= outlook.at.pending)
-    return arriving[: next(first, None)] if with_pending else arriving
+    return next(first, len(arriving)) if with_pending else len(arriving)
 
 
-def _on_arrival(planner: Planner, step: Step, outlook: Outlook, arrived: Sequence[int]) -> Outcome:
+def _on_arrival(planner: Planner, step: Step, outlook: Outlook, judged: int) -> Outcome:
     """Run a step on arrival over what is new."""
     candidates = planner.candidates[step.name]
     taking = Taking(outlook, step, outlook.at)
-    for position in arrived:
+    for position in outlook.conversation.arriving[:judged]:
         if outlook.is_out_for(position, step):
             continue
         draft = candidates.draft_on_arrival(position, outlook.at, outlook.fate)

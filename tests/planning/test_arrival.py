@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from policyctx import Session
-from tests.conversations import calls, chat_calls, chat_result, results, session_of, thinking, user
+from tests.conversations import calls, chat_calls, chat_result, results, session_of, user
 from tests.planning.plans import ALL, FACTS, adopted, planned, planner
 from tests.policies import policy
 
@@ -199,34 +199,6 @@ def test_a_call_goes_on_arrival_with_its_result(tmp_path: Path) -> None:
     session = of(text, tmp_path)
     messages = session_of(LARGE, "small")
     assert session.apply(messages).messages == [messages[0], *messages[3:]]
-
-
-SAID = {"type": "text", "text": "I look."}
-USE = {"type": "tool_use", "id": "c0", "name": "Bash", "input": {}}
-
-
-@pytest.mark.parametrize("beside", [[SAID], [thinking()], [thinking(), SAID], "chat", "reported"])
-def test_a_result_is_dropped_on_arrival_once_the_list_can_do_without_it(
-    beside: list[dict[str, str]] | str, tmp_path: Path
-) -> None:
-    """The list may not end with the words beside its call; a restarted session decides alike."""
-    session = of(ARRIVAL.replace("do: offload", "do: drop"), tmp_path)
-    call, result = calls(("c0", "Bash")), results(("c0", LARGE))
-    if beside == "chat":
-        call, result = chat_calls(("c0", "Bash", "{}")), chat_result("c0", LARGE)
-        call["content"] = "I look."
-    elif beside == "reported":
-        assert session.on_tool_result(result, call=call).plan.new == ()
-    else:
-        call = {"role": "assistant", "content": [*beside, USE]}
-    more = [{"role": "assistant", "content": "Done."}, user("go on")]
-    messages = [user("the task"), call, result, *more, *more]
-    for end in range(1, len(messages) + 1):
-        given = messages[:end]
-        left = list(session.apply(given).messages)
-        assert Session(session.policy, root=tmp_path, session_id="s").apply(given).messages == left
-    assert "x" * 9 not in str(left)
-    assert ("I look." in str(left)) == ("I look." in str(call))
 
 
 def test_an_item_that_arrived_before_says_so() -> None:
