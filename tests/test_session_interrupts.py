@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import gc
 import os
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import pytest
@@ -19,8 +16,7 @@ import pytest
 from policyctx import ContextFileSystem, Session
 from policyctx.paths import File
 from policyctx.store.content import Content
-from policyctx.store.journal import append_lines
-from policyctx.store.local.folder import NEW_FILE, open_folder, wait_for
+from policyctx.store.local.folder import NEW_FILE, open_folder
 from tests.conversations import session_of, user
 from tests.policies import policy
 
@@ -133,64 +129,6 @@ def test_an_error_keeps_the_conversation_of_the_session(tmp_path: Path) -> None:
     with pytest.raises(Exception, match="message 5"):
         session.apply([*FULL, {"content": "x"}])
     assert session.apply(FULL).plan.conversation is first.plan.conversation
-
-
-def interrupting(times: int) -> Callable[[FrameType, str, object], Any]:
-    """A trace function that interrupts once a lock was taken, or is about to be released."""
-    left = [times]
-
-    def trace(frame: FrameType, event: str, _: object) -> Any:
-        name, context = frame.f_code.co_name, frame.f_locals.get("self")
-        if frame.f_code.co_filename != contextlib.__file__ or name not in {"__enter__", "__exit__"}:
-            return None
-        generator = getattr(context, "gen", None)
-        if getattr(generator, "__name__", "") in {"locked", "writing"}:
-            if event == ("return" if name == "__enter__" else "call"):
-                left[0] -= 1
-                if not left[0]:
-                    sys.settrace(None)
-                    raise KeyboardInterrupt
-            return trace
-        return None
-
-    return trace
-
-
-@pytest.mark.parametrize("frees", [False, True])
-@pytest.mark.parametrize("times", range(1, 9))
-def test_no_lock_is_waited_for_that_an_interrupt_left_in_a_traceback(
-    times: int,
-    frees: bool,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    """The traceback is there for as long as the next calls, or freed in the midst of a write."""
-    monkeypatch.setattr(wait_for, "__defaults__", (0.2,))
-    session = Session(policy(GATED.replace("sync: never", "")), session_id="s", root=tmp_path)
-    left, tracing = list[BaseException](), sys.gettrace()
-
-    def freeing(frame: FrameType, _: str, __: object) -> None:
-        if frees and frame.f_code is append_lines.__code__:
-            left.clear()
-            gc.collect()
-
-    try:
-        sys.settrace(interrupting(times))
-        session.apply(FULL)
-    except KeyboardInterrupt as error:
-        left.append(error)
-    finally:
-        sys.settrace(tracing)
-    assert left
-    for one in (session, Session(session.policy, session_id="s", root=tmp_path)):
-        sys.settrace(freeing)
-        result = one.apply(FULL)
-        sys.settrace(tracing)
-        assert result.warnings == ()
-        assert result.messages[2]["content"][0]["content"] == "[c0]"
-        one.close()
-    assert not caplog.records
 
 
 @pytest.mark.slow

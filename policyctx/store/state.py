@@ -64,7 +64,6 @@ class State:
         self._has_recalled = False
         """Whether the records were read before the rest."""
         self._has_written = False
-        self._last_write: object = None
         self._is_damaged = False
         self._snapshots = Snapshots(place.snapshots, folder=place.path)
         self._batches: OpenBatches | None = None
@@ -124,7 +123,6 @@ class State:
         """Hold the session's lock, with the index up to date and the journal complete."""
         with self._threads, self._lock(backend):
             self._has_written = True
-            self._last_write = write = object()
             try:
                 self._torn = self._read(backend, writing=True)
                 if self._torn:
@@ -133,9 +131,7 @@ class State:
                     self.write_anew(backend)
                 yield self.index
             finally:
-                # An interrupted call may end as late as its traceback is freed.
-                if write is self._last_write:
-                    self._close_log()
+                self._close_log()
 
     def append(
         self,

@@ -14,8 +14,6 @@ from contextlib import contextmanager
 from fcntl import LOCK_EX, LOCK_NB, LOCK_UN, flock
 from functools import partial
 from pathlib import Path
-from threading import get_ident
-from weakref import WeakValueDictionary
 
 from policyctx.errors import StoreError
 
@@ -41,7 +39,7 @@ class Descriptor(list[int]):
     one takes it out and closes the file: neither loses a number.
     """
 
-    __slots__ = ("__weakref__",)
+    __slots__ = ()
 
     def __init__(self, name: str, flags: int, mode: int = 0o600, folder: int | None = None) -> None:
         super().__init__()
@@ -83,7 +81,7 @@ class Folder:
     number is `ELOOP` for a link.
     """
 
-    __slots__ = ("_descriptor", "_opened", "locks", "number", "path")
+    __slots__ = ("_descriptor", "_opened", "number", "path")
 
     def __init__(self, opened: Descriptor, path: str) -> None:
         self._opened = opened
@@ -92,8 +90,6 @@ class Folder:
         found = os.fstat(self._descriptor)
         self.number = (found.st_dev, found.st_ino)
         """Device and inode, which no other folder has while this one is open."""
-        self.locks = WeakValueDictionary[tuple[int, int, str], Descriptor]()
-        """Those that `locked` holds, by process, thread and name."""
 
     def open(self, name: str, flags: int, mode: int = 0o600) -> Descriptor:
         """Open a file."""
@@ -195,30 +191,20 @@ def locked(folder: Folder, name: str, mode: int) -> Iterator[None]:
 
     It belongs to the process that acquires it: a forked child that leaves the context only closes
     its copy of the descriptor. The file is opened each time, since a descriptor that a child shares
-    with its parent would not exclude it. A lock that this thread has already is one that an
-    interrupt left in a traceback, and is released. Raises `OSError`, and `StoreError` when another
-    process keeps the lock.
+    with its parent would not exclude it. Raises `OSError`, and `StoreError` when another process
+    keeps the lock.
     """
-    holder = os.getpid(), get_ident(), name
-    if (left := folder.locks.pop(holder, None)) is not None:
-        _unlock(left)
     opened = _opened_lock(folder, name, mode)
     try:
         wait_for(opened.number, f"{folder.path}/{name}")
-        folder.locks[holder] = opened
+        process = os.getpid()
         try:
             yield
         finally:
             # Closing alone would leave the lock to a child that was forked meanwhile.
-            if holder[0] == os.getpid():
-                _unlock(opened)
+            if process == os.getpid():
+                flock(opened.number, LOCK_UN)
     finally:
-        opened.close()
-
-
-def _unlock(opened: Descriptor) -> None:
-    if opened:
-        flock(opened.number, LOCK_UN)
         opened.close()
 
 
