@@ -132,7 +132,10 @@ class Seen(Said):
             return not self.is_about(point.text, _ENOUGH)
         if point.kind is PointKind.VALUE or self.lacked_values(point):
             return bool(self.lacked_values(point))
-        return not self.says(point.text)
+        # Several exact values say what a long sentence is about.
+        names = [value for value in point.values if any(map(str.isalpha, value))]
+        has_values = len(names) > 1 and not point.forbids
+        return not (has_values or self.says(point.text))
 
     def lacked_values(self, point: HistoryPoint) -> tuple[str, ...]:
         """Return the exact values of a point that are not in it."""

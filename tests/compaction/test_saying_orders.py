@@ -53,13 +53,6 @@ def is_missing(order: str, text: str) -> bool:
         "Die API darf sich nicht ändern",
         "Niemals ohne Rückfrage pushen",
         "ne modifie jamais les tests",
-        "you may draft the answer but never post it",
-        "run it with coverage or don't run it",
-        "this is somebody else's, so leave the folder alone",
-        "when in doubt leave it out",
-        "I want one commit per concern",
-        "ask before each push",
-        "if it takes longer, stop and ask",
         "il ne faut pas pousser sur main",
     ],
 )
@@ -157,14 +150,6 @@ def test_a_task_and_a_remark_are_no_order(talk: str) -> None:
         ("发布之前一定要先检查日志。", "每次发布前需要查看日志"),
         ("不要修改 deploy 目录下的脚本。", "deploy 目录的脚本禁止改动"),
         ("Bitte ändere nichts am Schema.", "Das Schema darf nicht verändert werden"),
-        ("Don't use any ORM, write plain SQL.", "Data access is raw SQL; ORMs are ruled out"),
-        ("Don't change the CSS of the cart page.", "Styles of the cart page are frozen"),
-        ("Do not log personal data.", "Personal data must be kept out of the logs"),
-        ("Nobody may write to the archive bucket.", "The archive bucket is read-only"),
-        (
-            "no comments in the code unless they explain why",
-            "Code comments only where they give a rationale",
-        ),
     ],
 )
 def test_a_sentence_says_an_order_in_other_words(order: str, text: str) -> None:

@@ -84,18 +84,16 @@ negations = not|never|no|nor|without|avoid|forbidden|stop|quit|refrain|except|un
     |shouldn't|won't|isn't|aren't|hands off|off limits|exclude|out of scope|nothing|none|nobody
     |free of|under no circumstances|instead of|rather than|unchanged|untouched|stays as it is
     |stay as they are|stay away from|stay/keep out of|leave … alone|leave/keep … as/unchanged|didn't
-    |wasn't|weren't|hasn't|haven't|unwanted|frozen|read-only|restricted|off the table|no-go|excluded
-    |out of the question|kept out of|rejected
+    |wasn't|weren't|hasn't|haven't
 news = decided|chose|settled|going with|because|reason|found|confirmed|result|failed|didn't|not yet
     |still|open|pending|waiting|until
 standing = ^never|^always|^avoid|^only|^be sure to|^prefer|^refrain|please no|^no new/more
     |^no …, please|^no … please/in/for/on/to/from/anywhere/at_all/ever
     |^make_sure/ensure … all/always/any/before
     |^make_sure/ensure … doesn't/don't/each/every/never/no/not/only|^don't/do_not/dont
-    |and/but/so/also/or don't/do_not/dont|but/and never|don't you dare|^remember:|^remember to/that
-    |^stop …ing
+    |and/but/so/also don't/do_not/dont|don't you dare|^remember:|^remember to/that|^stop …ing
     |^quit …ing|^stay/keep away/out/off/below/under/within|^stick to/with|^steer clear|^limit … to
-    |^cap … at|^treat … as|leave … alone/untouched/unchanged|^leave … as/out_of
+    |^cap … at|^treat … as|^leave … alone/untouched/unchanged/as
     |^keep … as/unchanged/out_of/free_of/under/below/within/at_or
     |^use … instead_of/rather_than/everywhere/in_all/for_all/in_every/for_every
     |^run/test/check/format/lint/commit/push … before/after each/every/any/committing/pushing
@@ -109,11 +107,10 @@ standing = ^never|^always|^avoid|^only|^be sure to|^prefer|^refrain|please no|^n
     |at all times|at most|at least|no more/less/longer/larger/bigger/fewer than
     |not more/longer/larger than|^maximum/max/minimum|maximum/minimum/max of|limit/limits is/are/for
     |i'd rather you|i/we never/only want|i/we don't/do_not/dont want
-    |i/we don't/do_not/dont want to_see/to_have/to_be|i want all/every/one/no/only
+    |i/we don't/do_not/dont want to_see/to_have/to_be|i want all/every
     |i want you to_use/to_always/to_keep/to_ask/to_stop/to_avoid
     |ask/tell/check_with/confirm_with/show me/us before/first|let me/us know before
-    |without my/permission/approval/asking_me/asking_first/checking_with|wait for my/me
-    |ask before/first|stop and ask/tell|when/if in_doubt|i/we won't accept|i/we will_not accept
+    |without my/permission/approval/asking_me/asking_first/checking_with|wait for my
     |my approval/okay/permission|approval first|run it by me|check in with me|confirm with me
     |unless explicitly/asked/told|unless i ask/say/tell/approve/explicitly
 remarks = let's/lets/let_us/maybe/perhaps/probably/why/how/what/where/whether/that's …
@@ -174,7 +171,7 @@ wishes = 喜欢|偏好|最好|尽量|一律|统一|以后|习惯|讨厌|不爱|�
 negations = 不|别|勿|禁|无|非|没有|严禁|除了|除非|避免
 news = 决定|定|改为|因为|原因|发现|确认|结果|失败|还没|未|正在|等
 standing = 必须|务必|不要|不得|不可|禁止|不许|切勿|请勿|不准|不允许|^别|千万|请别|别再|只能|只用
-    |仅使用|但别|也别|就别|都用|都给|跳过|只允许|只许|除非|最多|至少|不超过|不能超过|不多于|不少于|不大于|不高于|不低于|以内|之内
+    |仅使用|只允许|只许|除非|最多|至少|不超过|不能超过|不多于|不少于|不大于|不高于|不低于|以内|之内
     |上限是|限制为|记得|记住|切记|避免|严禁|禁用|一律|统一|以后|今后|凡是|宁可|一定要|应当|不应
     |不想要|不希望|绝不能|绝对不能|都不能|不能用|不能改|不能动|不能有|先问我|都要|都得|每次提交
     |每次修改|每次改动|^默认
