@@ -180,7 +180,8 @@ def _print(
     files = len({one.path for one in found.results})
     if of_agents and (whole.sessions, files) != (found.files, found.files):
         some = f"{files:,} of {counted(found.files, 'file')}"
-        rest = "; the others have no calls, or only older or repeated ones" * (files < found.files)
+        others = "; the others are not read, or have no calls, or only older or repeated ones"
+        rest = others * (files < found.files)
         output.print_wrapped(out, f"{counted(whole.sessions, 'session')} in {some}{rest}")
     for name, number in whole.without_price.items():
         output.print_wrapped(out, f"no price for {counted(number, 'call')} to {name}")

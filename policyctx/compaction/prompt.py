@@ -487,7 +487,7 @@ def _element(part: PromptPart) -> tuple[str, ...]:
 
 # Bytes of memory that are not worth a block of their own.
 _FEW_BYTES = 1_024
-_BEYOND = re.compile("[\U00010000-\U0010ffff]")
+_BEYOND, _WIDE = re.compile("[\U00010000-\U0010ffff]"), re.compile("[\u0100-\uffff]")
 
 
 def blocks(record: Iterable[tuple[str, ...]]) -> list[str]:
@@ -509,7 +509,9 @@ def blocks(record: Iterable[tuple[str, ...]]) -> list[str]:
 
 
 def _width(text: str) -> int:
-    return 1 if text.isascii() else 4 if _BEYOND.search(text) else 2
+    if text.isascii():
+        return 1
+    return 4 if _BEYOND.search(text) else 2 if _WIDE.search(text) else 1
 
 
 def objection(why: str) -> str:

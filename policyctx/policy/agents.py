@@ -9,7 +9,7 @@ from policyctx.errors import Diagnostic, Location, PolicyError, UnknownPolicyErr
 from policyctx.policy import loading
 from policyctx.policy.diagnosing import hint, in_order, not_one_of, shown, word
 from policyctx.policy.models import VERSIONS, Policy
-from policyctx.policy.nodes import Node, read_policy_yaml
+from policyctx.policy.nodes import Node, read_yaml
 from policyctx.policy.schema import DIALECT, policy_schema, schema_id
 from policyctx.policy.sources import AGENTS_FILE, PolicySource, environment, policy_source
 
@@ -64,7 +64,7 @@ def read_agents(source: PolicySource) -> AgentsFile:
 
     Raises `PolicyError` listing every mistake with its place.
     """
-    root = read_policy_yaml(source)
+    root = read_yaml(source)
     if not root.is_map:
         raise PolicyError([Diagnostic(root.place, "PC103", f"{AGENTS_FILE} is a map of keys")])
     problems = in_order([*_wrong_keys(root), *_wrong_entries(root.child("agents"))])

@@ -447,7 +447,9 @@ def test_files_without_a_session_of_their_own_are_counted(home: Path) -> None:
     (first.parent / "b.jsonl").write_bytes(first.read_bytes())
     (first.parent / "c.jsonl").write_text("")
     shown = policyctx("sessions", "--no-replay", "--jobs", "1").stdout
-    assert "\n1 session in 1 of 3 files; the others have no calls, or only " in shown
+    assert (
+        "\n1 session in 1 of 3 files; the others are not read, or have no calls, or only " in shown
+    )
 
 
 def test_the_answer_says_how_many_sessions_are_left_out(home: Path) -> None:

@@ -206,7 +206,7 @@ def compact(
     if by in {"callable", "extractive"}:
         how: dict[str, Any] = {"summarizer": lambda _: SUMMARY} if by == "callable" else {}
         return compact_messages(
-            messages, threshold=1, output_dir=root, shapes=shapes, **how
+            messages, threshold=1, output_dir=root, shapes=shapes, summary_timeout="10m", **how
         ).compacted
     if by == "anthropic":
         return compact_messages(

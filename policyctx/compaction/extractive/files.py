@@ -22,7 +22,8 @@ _SAID = re.compile(
     r'\W{0,3}"?(?:error"?:\s*"[^"]|success"?:\s*false|\w+ verification failed)', re.IGNORECASE
 )
 _BEFORE_WORDS = re.compile(r"^(?:\W|<[\w-]+>)*")
-EXCEPTION = re.compile(r"(?:\w+\.)*[A-Z]\w*(?:Error|Exception)(?::|\s*$)", re.MULTILINE)
+RAISED = r"\b[A-Z]\w*(?:Error|Exception)(?::|\s*$)"
+EXCEPTION = re.compile(rf"(?:\w+\.)*{RAISED}", re.MULTILINE)
 # How programs sum up a failure.
 REPORTED = re.compile(
     r"(?:^|[\s,(])[1-9]\d* (?:failed|failures?|failing|errors?)\b|^error(?:\[\w+\])?: \S"

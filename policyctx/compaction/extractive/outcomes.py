@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import islice
 
 from policyctx.compaction.extractive.files import (
-    EXCEPTION,
+    RAISED,
     REPORTED,
     SCRATCH,
     Call,
@@ -84,7 +84,7 @@ _FRAME = re.compile(
 _ALARM = re.compile(
     r"(?i:error|fatal|warning)(?:\[\w+\]|\s+[A-Z]+\d+)?:\s?\S|\b(?:ERROR|FATAL|WARN(?:ING)?)\b"
 )
-_PROBLEM = re.compile(rf"{_ALARM.pattern}|{EXCEPTION.pattern}|{REPORTED.pattern}", re.MULTILINE)
+_PROBLEM = re.compile(rf"{_ALARM.pattern}|{RAISED}|{REPORTED.pattern}", re.MULTILINE)
 # What programs print of a test that failed, and of what it expected.
 _ERROR = re.compile(
     r"FAILED .+|E \S.*|--- FAIL: .+|[×✕●] .+|not ok \d+.*|AssertionError.*"
@@ -106,7 +106,9 @@ def outcome_of(call: Call, command: str, most: int = 0) -> str:
     if call.result is None:
         return NO_RESULT
     text = call.result
-    ends = _ends_of(text)
+    is_long = len(text) > 2 * LOOKED_AT
+    # A line between them may tell of another program.
+    ends = f"{text[:LOOKED_AT]}\n{text[-LOOKED_AT:]}" if is_long else text
     codes = _EXIT_CODE.findall(ends)
     runs = not codes and RUNS_ON.search(ends)
     code = f"exit code {max(codes, key=int)}" if codes else "failed" if call.failed else ""
@@ -116,7 +118,7 @@ def outcome_of(call: Call, command: str, most: int = 0) -> str:
         code = ""
     elif code == "exit code 0" and re.search("[;|]", " ".join(parts)):
         code += " of the last command"
-    said = _without_frame(ends.split("\n"))
+    said = _without_frame(_ends_of(text).split("\n"))
     if most and not (runs and not code):
         whole = " / ".join(map(one_line, said))
         words = shortened(whole, most, 2)

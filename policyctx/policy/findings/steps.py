@@ -142,7 +142,8 @@ def edits_without_gate(checked: reach.Checked) -> Iterator[Diagnostic]:
         is_each_turn = step.on == "model_call" and not step.when and not step.action.takes_messages
         names = {name for t in reach.taken_types(checked, step) for name in checked.lineage(t)}
         written = {k: r for k, r in checked.policy.items.items() if k in names}
-        rules = [*written.values(), *checked.policy.tools.values()]
+        tools = checked.policy.tools if "tool_result" in names else {}
+        rules = [*written.values(), *tools.values()]
         select, own = step.select, step.select.keep_recent
         keeps = [own] if own else [rule.keep_recent for rule in rules if rule.keep_recent]
         is_late = select.superseded or select.ephemeral or any(map(_keeps_any, keeps))

@@ -472,6 +472,22 @@ def test_a_command_is_quoted_as_it_was_run_and_marked_where_it_is_cut() -> None:
     assert steps(again) == ["- git push => b..c main -> main"]
 
 
+@pytest.mark.parametrize(
+    "middle",
+    [
+        "ERROR: worker 3 exited with code 137, restarting it",
+        "warning: job 7 is running in the background with ID: x123",
+    ],
+)
+def test_a_warning_in_the_middle_of_a_result_is_no_exit_code_of_it(middle: str) -> None:
+    lines = [f"step {i} of the build is done" for i in range(200)]
+    printed = "\n".join([*lines, middle, *lines, "12 passed"])
+    [line] = steps(summary_of(GO, *ran("make test", printed)))
+    assert line.startswith("- make test => ")
+    assert line.endswith("12 passed")
+    assert "exit code" not in line
+
+
 def test_of_several_long_commands_no_end_stands_behind_the_beginning_of_another() -> None:
     """Joined, they would look like one command that was run."""
     body = "the valve of the upper hall leaks when the pump starts " * 5
