@@ -290,15 +290,20 @@ def test_the_skip_link_is_first_in_tab_order_and_focus_is_visible(page: WebDrive
 
 
 def test_every_control_and_chart_has_an_accessible_name(page: WebDriver) -> None:
+    def named(_: WebDriver) -> list[tuple[str, str]] | None:
+        """Return the role and name of each, once none is without a name."""
+        tree: dict[str, Any] = page.execute_cdp_cmd("Accessibility.getFullAXTree", {})
+        nodes = [
+            (node["role"]["value"], node.get("name", {}).get("value", ""))
+            for node in tree["nodes"]
+            if not node["ignored"] and node["role"]["value"] in NAMED
+        ]
+        return nodes if all(name.strip() for _, name in nodes) else None
+
     pick(page, LONG)
-    tree: dict[str, Any] = page.execute_cdp_cmd("Accessibility.getFullAXTree", {})
-    nodes = [
-        (node["role"]["value"], node.get("name", {}).get("value", ""))
-        for node in tree["nodes"]
-        if not node["ignored"] and node["role"]["value"] in NAMED
-    ]
+    # While the page is drawn anew, the tree may be a step behind.
+    nodes = WebDriverWait(page, 10).until(named, "a control or chart has no name")
     assert len({role for role, _ in nodes}) >= 7
-    assert [role for role, name in nodes if not name.strip()] == []
 
 
 @pytest.mark.parametrize("width", [390, 768, 1280])
