@@ -290,7 +290,7 @@ def test_the_skip_link_is_first_in_tab_order_and_focus_is_visible(page: WebDrive
 
 
 def test_every_control_and_chart_has_an_accessible_name(page: WebDriver) -> None:
-    def named(_: WebDriver) -> list[tuple[str, str]] | None:
+    def named(_: WebDriver) -> list[tuple[str, str]]:
         """Return the role and name of each, once none is without a name."""
         tree: dict[str, Any] = page.execute_cdp_cmd("Accessibility.getFullAXTree", {})
         nodes = [
@@ -298,7 +298,7 @@ def test_every_control_and_chart_has_an_accessible_name(page: WebDriver) -> None
             for node in tree["nodes"]
             if not node["ignored"] and node["role"]["value"] in NAMED
         ]
-        return nodes if all(name.strip() for _, name in nodes) else None
+        return nodes if all(name.strip() for _, name in nodes) else []
 
     pick(page, LONG)
     # While the page is drawn anew, the tree may be a step behind.
