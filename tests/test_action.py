@@ -98,7 +98,7 @@ def test_findings_are_annotations_and_counts(folder: Path) -> None:
     (folder / "policyctx.yaml").write_text("agents: {}\n", encoding="utf-8")
     run = ran("check", folder, policies="**/*.policy.yaml $(touch%here)")
     assert (run.code, run.outputs) == (1, {"errors": "4", "warnings": "0"})
-    commands = [line for line in re.split(r"[\r\n]+", run.log) if line.startswith("::")]
+    commands = [line for line in re.split(r"[\r\n]+", run.log) if line.startswith("::error")]
     assert len(commands) == 4
     assert "::error title=policyctx::no file matches $(touch%25here)" in commands
     assert "::error file=policies/wrong.policy.yaml,title=PC101,line=3,col=38::" in run.log
