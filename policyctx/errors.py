@@ -364,13 +364,21 @@ class UnreadableRecordingError(ReplayError):
 
     `path` is the file, `why` the reason; `format` is the format that was recognised, None if none
     was. `is_other` says that the file was read and its content is of no known format; it is False
-    for a file that could not be read.
+    for a file that could not be read. `is_seen` says that `why` tells what the file is instead:
+    JSON lines, a database, or what a known agent writes.
     """
 
     def __init__(
-        self, path: str, why: str, *, format_: str | None = None, is_other: bool = False
+        self,
+        path: str,
+        why: str,
+        *,
+        format_: str | None = None,
+        is_other: bool = False,
+        is_seen: bool = False,
     ) -> None:
-        self.path, self.why, self.format, self.is_other = path, why, format_, is_other
+        self.path, self.why, self.format = path, why, format_
+        self.is_other, self.is_seen = is_other, is_seen
         super().__init__(f"{path}: {why}")
 
 

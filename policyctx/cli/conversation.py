@@ -251,7 +251,7 @@ def _request_without(
         raise MessagesError("--session needs a recording") from error
     if is_list and choice.call is not None:
         raise MessagesError(_NO_CALLS) from error
-    if not is_list:
+    if not is_list or error.is_seen:
         raise MessagesError(error.why) from error
     try:
         request = _request(content)
@@ -285,8 +285,7 @@ def _request(content: bytes) -> RequestBody:
     try:
         return request_of(json.loads(content.decode("utf-8-sig")))
     except UnicodeDecodeError as error:
-        where = f"byte {error.start} cannot be read"
-        raise _NotARequestError(f"not UTF-8: {where}", is_json=False) from error
+        raise MessagesError(f"not UTF-8: byte {error.start} cannot be read") from error
     except RecursionError as error:
         raise MessagesError("nested too deeply to be a message list") from error
     except MessagesError as error:

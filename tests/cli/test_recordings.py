@@ -219,11 +219,13 @@ def test_a_line_that_is_not_utf_8_is_told_and_the_others_are_shown(tmp_path: Pat
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        ('{"pages": []}', "none of the known formats: claude-"),
-        ("dear diary", "neither JSON nor JSON lines; docs/recordings.md"),
+        ('{"pages": []}', "a JSON document with the key pages; none of the known formats: claude-"),
+        ("dear diary", "a text; neither JSON nor JSON lines; docs/recordings.md"),
     ],
 )
-def test_an_unknown_document_is_an_error(tmp_path: Path, content: str, why: str) -> None:
+def test_an_unknown_document_is_an_error_with_what_it_looks_like(
+    tmp_path: Path, content: str, why: str
+) -> None:
     path = tmp_path / "diary"
     path.write_text(content, encoding="utf-8")
     run = policyctx("explain", "small-context", path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import sqlite3
 from collections.abc import Callable
@@ -195,15 +194,32 @@ def database(path: Path, *tables: str) -> bytes:
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        (lambda path: database(path, "pages"), "none of the known formats: claude-code, "),
-        (lambda _: lines({"pages": 1}, {"page": 1}), "none of the known formats: claude-code, "),
+        (
+            lambda path: database(path, "pages", "words"),
+            "a SQLite database with the tables pages, words; none of the known formats",
+        ),
+        (
+            lambda path: database(path, "sessions", "messages", "files"),
+            "with the tables files, messages, sessions: Crush's sessions, which are not read",
+        ),
+        (
+            lambda _: lines({"role": "user", "message": {"content": []}}, {"role": "user"}),
+            "JSON lines with the keys role, message: a transcript of Cursor; it lacks ",
+        ),
+        (
+            lambda _: lines({"kind": "x", "type": "a"}, {"page": 1, "type": "b"}),
+            "JSON lines with the keys kind, type, page, of the types a, b; none of the known",
+        ),
+        (
+            lambda _: FOREIGN["stream of events"],
+            "keys type, session, role, content, toolName, toolCallId, parameters, value, …, of",
+        ),
         (lambda _: b"PAR1\0\0", "a Parquet file, whose rows have to be written as JSON lines"),
-        (lambda _: gzip.compress(lines(SAID)), "a gzip file, which has to be unpacked first"),
-        (lambda _: b"# aider chat started at 2026\n", "neither JSON nor JSON lines"),
+        (lambda _: b"# aider chat started at 2026\n", "Aider's history; it has no prompts"),
     ],
 )
 @pytest.mark.slow
-def test_an_error_says_why_a_file_cannot_be_read(
+def test_an_error_says_what_a_file_looks_like_and_how_to_read_it(
     tmp_path: Path, content: Callable[[Path], bytes], sentence: str
 ) -> None:
     path = tmp_path / "s"
@@ -211,7 +227,7 @@ def test_an_error_says_why_a_file_cannot_be_read(
     with pytest.raises(UnreadableRecordingError) as raised:
         list(recordings_in(path))
     assert sentence in raised.value.why
+    assert "docs/recordings.md" in raised.value.why
     for command in (("explain", *POLICY), ("tokens",)):
         run = policyctx(*command, path, cwd=tmp_path)
-        assert run.returncode == 1
-        assert raised.value.why in run.stderr
+        assert (run.returncode, run.stderr) == (1, f"error: {path}: {raised.value.why}\n")
