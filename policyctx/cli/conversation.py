@@ -285,7 +285,8 @@ def _request(content: bytes) -> RequestBody:
     try:
         return request_of(json.loads(content.decode("utf-8-sig")))
     except UnicodeDecodeError as error:
-        raise MessagesError(f"not UTF-8: byte {error.start} cannot be read") from error
+        where = f"byte {error.start} cannot be read"
+        raise _NotARequestError(f"not UTF-8: {where}", is_json=False) from error
     except RecursionError as error:
         raise MessagesError("nested too deeply to be a message list") from error
     except MessagesError as error:

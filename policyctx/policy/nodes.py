@@ -331,13 +331,12 @@ def read_policy_yaml(source: PolicySource) -> Node:
     Raises `PolicyError` as `read_yaml` does. Of a file that is not a policy the error says that
     alone, since its lines may be secret. One that the user names may still lack its `apiVersion`.
     """
-    is_known = not source.is_indirect
     try:
         root = read_yaml(source)
     except PolicyError as error:
-        if _CLAIM.search(source.text) or (is_known and source.path is None):
+        if _CLAIM.search(source.text) or (source.path is None and not source.is_indirect):
             raise
-        if is_known:
+        if not source.is_indirect:
             unquoted = partial(replace, source_line="")
             found = [replace(one, place=unquoted(one.place)) for one in error.diagnostics]
             raise PolicyError(found) from None
@@ -346,6 +345,7 @@ def read_policy_yaml(source: PolicySource) -> Node:
         version, keys = root.child("apiVersion"), root.value if root.is_map else {}
         if version is not None and _OWNER in str(version.value):
             return root
+        is_known = not source.is_indirect
         odd = next((key for key in keys if key not in Policy.model_fields), None)
         texts = (node.value for node in keys.values() if isinstance(node.value, str))
         is_meant = any(text.startswith(_OWNER) for text in texts)
