@@ -59,8 +59,7 @@ class _Searched(NamedTuple):
 
     given: list[Message]
     copies: list[Message | None]
-    """The messages as they were searched, which nobody changes in place; None where that is not
-    known, and for a host's objects."""
+    """The messages as they were searched; None where that is not known, and for host's objects."""
     redacted: dict[int, Message]
     """Those that had secrets, without them, by position."""
 
@@ -128,13 +127,10 @@ class Door:
             before |= {id(one): one for one in redacted.values()}
             new, copied, copies = {}, chain(copies[: len(last)], repeat(None)), []
             for at, (one, copy) in enumerate(zip(given, copied, strict=False)):
-                if copy is not None and one == copy:
-                    new[at] = redacted.get(at, one)
-                    copies.append(copy)
-                else:
-                    found = before.get(id(one))
-                    new[at] = self.redacted(one) if found is None else found
-                    copies.append(_copied(one) if found is None else None)
+                is_same = copy is not None and one == copy
+                found = redacted.get(at, one) if is_same else before.get(id(one))
+                new[at] = self.redacted(one) if found is None else found
+                copies.append(copy if is_same else _copied(one) if found is None else None)
         return _Searched(given, copies, {i: one for i, one in new.items() if one is not given[i]})
 
     def _repaired(self, given: Sequence[Message]) -> Entered:
