@@ -17,7 +17,7 @@ class LinearPattern(Protocol):
 
     groups: int
 
-    def search(self, text: str) -> Any:  # noqa: ANN401 - re2 has no types
+    def search(self, text: str | bytes) -> Any:  # noqa: ANN401 - re2 has no types
         """Return the first match, None for none."""
 
     def finditer(self, text: str) -> Iterator[Any]:
@@ -86,8 +86,8 @@ class Secrets:
         A text that was returned before stays as it is. Of a pattern with a group the group is
         replaced. A mark alone is no secret, whatever matches it.
         """
-        plain = _encodable(text)
-        for _ in range(_MOST_PASSES if self._any.search(plain) else 0):
+        # In bytes, which `re2` searches without translating places.
+        for _ in range(_MOST_PASSES if self._any.search(_encodable(text).encode()) else 0):
             before = text
             for name, pattern in self._patterns.items():
                 text, found = _marked(text, name, pattern)

@@ -352,7 +352,8 @@ def test_no_pattern_takes_more_than_linear_time() -> None:
 
 
 @pytest.mark.slow
-def test_a_pass_is_a_small_part_of_a_turn(tmp_path: Path) -> None:
+@pytest.mark.parametrize("edits", [0, 20])
+def test_a_pass_is_a_small_part_of_a_turn(tmp_path: Path, edits: int) -> None:
     written = tmp_path / "p.yaml"
     written.write_text("apiVersion: policyctx/v1\nname: p\nextends: secrets\n", encoding="utf-8")
     door = Door(patterns_of(written), "keep", BUILT_IN)
@@ -370,6 +371,8 @@ def test_a_pass_is_a_small_part_of_a_turn(tmp_path: Path) -> None:
         turns += time.process_time() - passed
         passes += passed - begin
         messages = [*messages, *session_of(f"result {i}\n" * 40)[1:]]
+        made = [{"old": f"line {n} of {i}", "new": f"other {n}"} for n in range(edits)]
+        messages[-2]["content"][0]["input"] = {"edits": made}
     assert passes < turns * 0.1
 
 

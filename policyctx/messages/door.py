@@ -54,6 +54,16 @@ class Entered:
     faults: tuple[Fault, ...] = ()
 
 
+class _Searched(NamedTuple):
+    """A list as it was given, and what was found in it."""
+
+    given: list[Message]
+    copies: list[Message | None]
+    """The messages as they were searched; None where that is not known, and for host's objects."""
+    redacted: dict[int, Message]
+    """Those that had secrets, without them, by position."""
+
+
 class Door:
     """Where the messages of a session enter; it remembers the last list by its objects.
 
@@ -73,12 +83,7 @@ class Door:
         self.originals: dict[Original, None] = self._secrets.originals if self._secrets else {}
         """What was replaced and is to be kept; what is saved has to be removed from it."""
         self._on_broken, self._shapes = on_broken, shapes
-        self._given: Sequence[Message] = ()
-        self._passed: Sequence[Message] = ()
-        """The last list without secrets."""
-        self._copies: list[Message | None] = []
-        """Its messages as they were searched, which nobody changes in place; None where that is not
-        known, and for a host's objects."""
+        self._last = _Searched([], [], {})
         self._border = 0
         """The number of its messages that are repaired for good."""
         self._settled: list[_Placed] = []
@@ -95,48 +100,38 @@ class Door:
             return Entered(messages)
         given = [*listed(messages)]
         if changed:
-            self._given, self._passed, self._copies = (), (), []
+            self._last = _Searched([], [], {})
         border = self._border
-        if changed or len(given) < border or not all(map(is_, given, self._given[:border])):
+        if changed or len(given) < border or not all(map(is_, given, self._last.given[:border])):
             self._border, self._settled, self._faults = 0, [], ()
-        passed = given if self._secrets is None else self._without_secrets(given)
-        self._given, self._passed = given, passed
+        self._last = last = self._searched(given)
+        passed = [*map(last.redacted.get, count(), given)] if last.redacted else given
         if self._on_broken == "keep" or not (found := self._repaired(passed)).faults:
-            return Entered(messages if all(map(is_, given, passed)) else passed)
+            return Entered(passed if last.redacted else messages)
         if self._on_broken == "refuse":
             raise BrokenMessagesError([fault.problem for fault in found.faults])
         return found
 
-    def _without_secrets(self, given: Sequence[Message]) -> list[Message]:
-        known = min(len(self._given), len(given))
-        if all(map(is_, self._given[:known], given)):
-            passed, copies = [*self._passed[:known]], self._copies[:known]
-        elif self._copies[:known] == given[:known]:
-            triples = zip(given, self._given, self._passed, strict=False)
-            passed = [new if new is not old else one for one, old, new in triples]
-            copies = self._copies[:known]
+    def _searched(self, given: list[Message]) -> _Searched:
+        """Return the list with its secrets found; what was in the last one is not searched."""
+        if self._secrets is None:
+            return _Searched(given, [], {})
+        last, copies, redacted = self._last
+        known = min(len(last), len(given))
+        if all(map(is_, last, given)) or copies[:known] == given[:known]:
+            new = {at: one for at, one in redacted.items() if at < known}
+            new |= enumerate(map(self.redacted, given[known:]), known)
+            copies[known:] = map(_copied, given[known:])
         else:
-            return self._compared(given)
-        passed += map(self.redacted, given[known:])
-        self._copies = [*copies, *map(_copied, given[known:])]
-        return passed
-
-    def _compared(self, given: Sequence[Message]) -> list[Message]:
-        """Return a list without secrets that differs from the last one before its end."""
-        before = {id(one): new for one, new in zip(self._given, self._passed, strict=True)}
-        before |= {id(new): new for new in self._passed}
-        last = chain(zip(self._given, self._passed, self._copies, strict=True), repeat((None,) * 3))
-        passed, copies = list[Message](), list[Message | None]()
-        for one, (old, new, copied) in zip(given, last, strict=False):
-            if copied is not None and one == copied:
-                passed.append(one if new is old else new)
-                copies.append(copied)
-            else:
-                found = before.get(id(one))
-                passed.append(self.redacted(one) if found is None else found)
-                copies.append(_copied(one) if found is None else None)
-        self._copies = copies
-        return passed
+            before = {id(one): redacted.get(at, one) for at, one in enumerate(last)}
+            before |= {id(one): one for one in redacted.values()}
+            new, copied, copies = {}, chain(copies[: len(last)], repeat(None)), []
+            for at, (one, copy) in enumerate(zip(given, copied, strict=False)):
+                is_same = copy is not None and one == copy
+                found = redacted.get(at, one) if is_same else before.get(id(one))
+                new[at] = self.redacted(one) if found is None else found
+                copies.append(copy if is_same else _copied(one) if found is None else None)
+        return _Searched(given, copies, {i: one for i, one in new.items() if one is not given[i]})
 
     def _repaired(self, given: Sequence[Message]) -> Entered:
         """Return the list as a provider takes it."""

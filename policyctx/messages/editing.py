@@ -188,7 +188,7 @@ def _strings(value: PlainValue) -> Iterator[str]:
 def is_object(text: str) -> bool:
     """Return whether a text is a JSON object."""
     try:
-        return isinstance(json.loads(text), dict)
+        return text.lstrip()[:1] == "{" and isinstance(json.loads(text), dict)
     except (RecursionError, ValueError):
         return False
 

@@ -47,6 +47,7 @@ _TOTAL = re.compile(
     r"^[✅✓🎉]",
     re.IGNORECASE,
 )
+_COUNT = re.compile(r"(?i)\s*(?:\w+ )?(?:tests|passed|failed|failures|errors|skipped): *\d")
 _SECTION = re.compile(r"(?:[=#~*-]){2,}>?\s*\w|[>$+] \S|\[\w+\] ?[-A-Z]|\S.{0,60}:$")
 _HEADING = re.compile(r"^#{1,6} \S|^\*\*[^*]+\*\*:?$")
 _FENCE = re.compile(r"```+ *(\w[\w+#.-]*)?")
@@ -183,12 +184,15 @@ def _short_names(paths: Iterable[str]) -> dict[str, str]:
 def _hit_rows(lines: Sequence[str]) -> Iterator[Row]:
     """Yield a row for each file with the number of its hits, and one for each hit."""
     files: dict[str, list[tuple[int, str, str]]] = {}
-    for number, line in enumerate(lines, 1):
-        if found := _HIT.match(line):
-            hit = number, found[2], " ".join(line[found.end() :].split())
-            files.setdefault(found[1] or "", []).append(hit)
-        elif not _SAYS_NOTHING.match(line) and not _HOST.match(line):
-            yield Row(number, 1, line.strip(), 5)
+    found = [_HIT.match(line) for line in lines]
+    # `grep -C` puts a colon behind the number of a hit, and a hyphen in the lines around it.
+    around = "-" if any(one and one[0][-1] == ":" for one in found) else ""
+    for number, (line, one) in enumerate(zip(lines, found, strict=True), 1):
+        shown = " ".join(line[one.end() :].split()) if one else line.strip()
+        if one and one[0][-1] != around:
+            files.setdefault(one[1] or "", []).append((number, one[2], shown))
+        elif not _SAYS_NOTHING.match(shown) and not _HOST.match(line):
+            yield Row(number, 1, f" {one[2]}- {shown}" if one else shown, 2 if one else 5)
     names, seen = _short_names(files), set[str]()
     for path, hits in files.items():
         if path:
@@ -227,6 +231,7 @@ def _listing_rows(lines: Sequence[str]) -> Iterator[Row]:
 
 def _code_rows(lines: Sequence[str]) -> Iterator[Row]:
     imports: list[tuple[int, str]] = []
+    seen = set[str]()
     is_after = True
     for number, line in enumerate(lines, 1):
         depth = len(line) - len(line.lstrip())
@@ -249,6 +254,8 @@ def _code_rows(lines: Sequence[str]) -> Iterator[Row]:
         else:
             weight, short = 4 if depth == 0 or _CONSTANT.match(line) else 2, ""
             weight = 5 if _WARNING.search(line) else 3 if _TELLING.match(line) else weight
+        weight = weight if is_definition or line not in seen else 1
+        seen.add(line)
         is_after = bool(is_definition)
         yield Row(number, 1, _squeezed(line).removesuffix(" {"), weight, short)
     if imports:
@@ -342,9 +349,9 @@ def _output_weight(part: str, *, is_begin: bool, is_end: bool) -> int:
         return 0
     if not is_begin:
         return 5 if _ERROR.search(part) else 3
-    if _HOST.match(part):
+    if _HOST.match(part) and not _COUNT.match(part):
         return 1
-    if _TOTAL.search(part) or _ERROR.search(part):
+    if _COUNT.match(part) or _TOTAL.search(part) or _ERROR.search(part):
         return 8
     if is_end or _WARNING.search(part):
         return 7 if is_end else 6

@@ -100,6 +100,13 @@ def test_lines_that_differ_little_are_one_and_errors_stay() -> None:
     assert "301 300 tests, 1 failed" in found
 
 
+def test_counts_behind_their_names_are_totals() -> None:
+    lines = [f"{'abcdefgh'[i % 8] * 5} step {i} of the run" for i in range(90)]
+    lines[70:70] = ["Total tests: 41", "Passed: 40", "Quality failures: 1"]
+    found = outlined("\n".join(lines), 100)
+    assert "\n71 Total tests: 41\n72 Passed: 40\n73 Quality failures: 1" in found
+
+
 def test_a_diff_is_shown_by_its_files_and_hunks() -> None:
     part = "diff --git a/{0} b/{0}\n--- a/{0}\n+++ b/{0}\n@@ -1,9 +1,9 @@ def run():\n"
     body = "".join(f"+new line {i}\n-old line {i}\n same {i}\n" for i in range(40))
@@ -114,6 +121,15 @@ def test_search_hits_are_shown_by_file() -> None:
     found = outlined("\n".join(sorted(hits)))
     assert "src/module_0.py: 30: " in found
     assert "src/module_2.py: 30: " in found
+
+
+def test_the_lines_around_search_hits_are_not_counted_and_come_last() -> None:
+    part = "src/{0}.py-{1}-value_{1} = {1}\nsrc/{0}.py:{2}:call(number_{2})\n--\n"
+    hits = "".join(part.format("ab"[i > 20], i * 9, i * 9 + 1) for i in range(1, 41))
+    found = outlined(hits, 340)
+    assert "\n2 src/a.py: 20: 10, 19, 28" in found
+    assert "value_" not in found
+    assert "also: " not in found
 
 
 def test_the_names_in_messages_of_one_code_have_their_lines() -> None:
@@ -140,6 +156,13 @@ def test_code_is_shown_by_its_definitions() -> None:
     found = outlined(code, 260)
     assert "1 imports in 2 lines: import os; import sys" in found
     assert all(f"{4 + 6 * i} class Case{i}:" in found for i in range(12))
+
+
+def test_a_line_of_code_that_repeats_leaves_room_for_others() -> None:
+    part = "func step{0}() error {{\n\tif err := call{0}(); err != nil {{\n\t\treturn err\n\t}}\n"
+    code = "".join(part.format(i) + "\treturn nil\n}\n\n" for i in range(20))
+    found = outlined(code, 420)
+    assert all(f" if err := call{i}(); err != nil" in found for i in range(20))
 
 
 def test_numbers_that_a_host_put_before_lines_are_left_out_and_said() -> None:
