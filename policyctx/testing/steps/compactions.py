@@ -237,7 +237,10 @@ def _(policyctx_world: World, each: Amount, total: Amount) -> None:
         raise OutcomeError(f"{each} and {total} seconds", f"{found[0]:g} and {found[1]:g}")
 
 
-@then("the summarizer is told {text:text}", 'the summarizer is told "at most 1200 words"')
+@then(
+    "the summarizer (receives|is told) {text:text}",
+    'the summarizer receives "at most 1200 words"',
+)
 def _(policyctx_world: World, text: str) -> None:
     """The instructions to the model have this text: of the sections, the rules, the length, or
     the files that come back.
