@@ -6,16 +6,12 @@ import pytest
 
 from policyctx.compaction.assembly import History
 from policyctx.compaction.prompt import (
-    PromptPart,
     _unlike_a_summary,
-    blocks,
-    elements,
     instructions,
-    parts_of,
     recorded_parts,
     summary_in,
-    transcript,
 )
+from policyctx.compaction.record import PromptPart, blocks, elements, parts_of, transcript
 from policyctx.errors import MessagesError
 from policyctx.policy.models.compaction import Summary
 from tests.conversations import (

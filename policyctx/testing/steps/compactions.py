@@ -8,7 +8,8 @@ from pathlib import Path
 
 from policyctx.compaction.assembly import ITEM_TYPE, CompactStats, History, SummaryRequest
 from policyctx.compaction.points import carried, points_of
-from policyctx.compaction.prompt import instructions, recorded_parts, transcript
+from policyctx.compaction.prompt import instructions, recorded_parts
+from policyctx.compaction.record import transcript
 from policyctx.messages.shapes.responses import OUTPUT_TYPES
 from policyctx.messages.shapes.shape import SYSTEM_ROLES
 from policyctx.policy.models.compaction import Carry
