@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import itertools
+import linecache
 import os
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -16,7 +20,8 @@ import pytest
 from policyctx import ContextFileSystem, Session
 from policyctx.paths import File
 from policyctx.store.content import Content
-from policyctx.store.local.folder import NEW_FILE, open_folder
+from policyctx.store.local.folder import NEW_FILE, locked, open_folder, wait_for
+from policyctx.store.state import State
 from tests.conversations import session_of, user
 from tests.policies import policy
 
@@ -129,6 +134,70 @@ def test_an_error_keeps_the_conversation_of_the_session(tmp_path: Path) -> None:
     with pytest.raises(Exception, match="message 5"):
         session.apply([*FULL, {"content": "x"}])
     assert session.apply(FULL).plan.conversation is first.plan.conversation
+
+
+LOCKING = {(contextlib.__file__, name) for name in ("__exit__", "enter_context", "close")} | {
+    (locked.__wrapped__.__code__.co_filename, name)  # type: ignore[attr-defined]
+    for name in ("locked", "_opened_lock", "wait_for", "is_acquired")
+}
+LOCKING |= {(State.writing.__wrapped__.__code__.co_filename, "writing")}  # type: ignore[attr-defined]
+
+
+class Interrupt:
+    """Raises `KeyboardInterrupt` at one of the lines that take and release a lock."""
+
+    def __init__(self, at: int) -> None:
+        self.left = at
+
+    def __call__(self, frame: FrameType, event: str, _: object) -> Any:
+        code = frame.f_code
+        if (code.co_filename, code.co_name) not in LOCKING and code != entered.__code__:
+            return None
+        line = linecache.getline(code.co_filename, frame.f_lineno).strip()
+        self.left -= event == "line" and line != "try:"  # where Python handles no signal
+        if not self.left:
+            sys.settrace(None)
+            raise KeyboardInterrupt
+        return self
+
+
+def entered(context: Any) -> Any:
+    """Enter a context of a generator, with a line between that and the body."""
+    value = next(context.gen)
+    return value  # noqa: RET504 - for that line
+
+
+def in_another_thread(call: Callable[[], object]) -> None:
+    """Call a function in a thread, and wait for its end."""
+    ended = []
+    thread = threading.Thread(target=lambda: ended.append(call()), daemon=True)
+    thread.start()
+    thread.join(10)
+    assert ended
+
+
+def test_an_interrupt_leaves_no_lock_held_while_its_traceback_lives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """At each line of the code that takes and releases a lock."""
+    monkeypatch.setattr(wait_for, "__defaults__", (0.2,))
+    monkeypatch.setattr(contextlib._GeneratorContextManager, "__enter__", entered)
+    tracing = sys.gettrace()
+    for at in itertools.count(1):
+        interrupt = Interrupt(at)
+        store = ContextFileSystem(tmp_path / f"{at}", sync="never", session="s")
+        try:
+            sys.settrace(interrupt)
+            store.save([Content("a.md", LARGE)], recorded=True)
+        except KeyboardInterrupt:
+            sys.settrace(tracing)
+            in_another_thread(lambda: store.remember([{"kept": at}]))  # noqa: B023 - called at once
+            store.close()
+        sys.settrace(tracing)
+        if interrupt.left > 0:
+            break
+    assert at > 50
+    assert [record.getMessage() for record in caplog.records] == []
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ Feature: The files that were read last come back
     When the working directory has the file "a.py" that reads "a = 3"
     And the policy is applied
     Then the files "src/b.py" and "a.py" are restored
-    And the summarizer is told "do not repeat their contents:\n- src/b.py\n- a.py"
+    And the summarizer receives "do not repeat their contents:\n- src/b.py\n- a.py"
     And the messages are:
       """
       [

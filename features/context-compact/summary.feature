@@ -36,7 +36,7 @@ Feature: The summary
   @F-004 @BR-3.2-14
   Scenario Outline: The summary has five sections
     When the policy is applied
-    Then the summarizer is told "## <section>\n<ask>"
+    Then the summarizer receives "## <section>\n<ask>"
 
     Examples:
       | section | ask |
@@ -49,17 +49,17 @@ Feature: The summary
   @F-004 @BR-1.2-3 @BR-3.2-15
   Scenario: The task status tells what was being done last, and what comes next
     When the policy is applied
-    Then the summarizer is told "Describe in detail what was being done in the most recent exchange, and the plan for the next steps."
+    Then the summarizer receives "Describe in detail what was being done in the most recent exchange, and the plan for the next steps."
 
   @F-004 @BR-1.2-3 @BR-3.2-16
   Scenario: The rule about the most recent messages stands word for word
     When the policy is applied
-    Then the summarizer is told "Pay special attention to the MOST RECENT messages — summarize the current task state, what was just done, and what the next logical step should be. This information is critical because the original recent messages will NOT be preserved."
+    Then the summarizer receives "Pay special attention to the MOST RECENT messages — summarize the current task state, what was just done, and what the next logical step should be. This information is critical because the original recent messages will NOT be preserved."
 
   @F-004 @BR-3.2-17
   Scenario: 1200 words are asked for
     When the policy is applied
-    Then the summarizer is told "at most 1200 words"
+    Then the summarizer receives "at most 1200 words"
 
   @F-004 @BR-3.2-17
   Scenario: Another number of words may be asked for
@@ -69,7 +69,7 @@ Feature: The summary
       compaction: {summary: {max_words: 300}}
       """
     When the policy is applied
-    Then the summarizer is told "at most 300 words"
+    Then the summarizer receives "at most 300 words"
 
   @UC-006 @F-008 @BR-1.3-3 @BR-3.2-18
   Scenario: A summary that failed is asked for again

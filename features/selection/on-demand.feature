@@ -26,7 +26,7 @@ Feature: Somebody asks for a compaction
   Scenario: A person says what the summary must have
     Given the summarizer answers "The parser is done."
     When the session is compacted with the instructions "Keep the names of all tables."
-    Then the summarizer is told "Keep the names of all tables."
+    Then the summarizer receives "Keep the names of all tables."
 
   Scenario: A policy without a step compacts too
     Given the policy

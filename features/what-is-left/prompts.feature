@@ -25,5 +25,5 @@ Feature: What a model is told of how to summarise, in the words of the policy
     And a user message that reads "go on"
     When the policy is applied
     Then the history is compacted
-    And the summarizer is told "Hand over in 90 words.\n## Done\n- Name each file.\nBefore: "
+    And the summarizer receives "Hand over in 90 words.\n## Done\n- Name each file.\nBefore: "
     And the summarizer sees "move the port"

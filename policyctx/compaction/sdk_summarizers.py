@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 from policyctx.compaction import prompt
 from policyctx.compaction.assembly import SummaryRequest
+from policyctx.compaction.record import blocks, elements, reduced
 from policyctx.compaction.summarizers import ModelSummarizer, in_thread
 from policyctx.definitions.items import HostObject
 from policyctx.errors import MissingExtraError, SummaryError, UsageError
@@ -153,8 +154,8 @@ class SdkSummarizer(ModelSummarizer):
         (window, per_counted), most = self._room(settings), settings.max_input
         tokens = most.of(window) if isinstance(most, Share) else min(most, window)
         parts = prompt.recorded_parts(history, settings)
-        parts = prompt.reduced(parts, int(tokens / per_counted), request.counter)
-        record = chain(prompt.elements(parts), [(objection(request),)])
+        parts = reduced(parts, int(tokens / per_counted), request.counter)
+        record = chain(elements(parts), [(objection(request),)])
         return limits | self._messages(sound(told), record)
 
     def _written(self, answer: object, request: SummaryRequest) -> str:
@@ -334,8 +335,8 @@ class AnthropicSummarizer(SdkSummarizer):
         return in_place_anthropic(request, told)
 
     def _messages(self, told: str, record: Iterable[tuple[str, ...]]) -> dict[str, Any]:
-        blocks = [{"type": "text", "text": sound(text)} for text in prompt.blocks(record)]
-        content = blocks if len(blocks) > 1 else blocks[0]["text"]
+        parts = [{"type": "text", "text": sound(text)} for text in blocks(record)]
+        content = parts if len(parts) > 1 else parts[0]["text"]
         return {"system": told, "messages": [{"role": "user", "content": content}]}
 
     def _create(self, client: HostObject, asked: dict[str, Any]) -> HostObject:

@@ -28,6 +28,7 @@ from functools import wraps
 from inspect import isawaitable
 from pathlib import Path
 from threading import Lock, get_ident
+from traceback import clear_frames
 from typing import Any, ClassVar, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
@@ -76,6 +77,10 @@ def at_once(awaited: Awaitable[T]) -> T:
     except StopIteration as stop:
         result: T = stop.value
         return result
+    except BaseException as error:
+        if not isinstance(error, Exception):
+            clear_frames(error.__traceback__)  # one of them may hold the lock of a turn
+        raise
     finally:
         sys.set_asyncgen_hooks(*hooks)
     raise RuntimeError("a synchronous host cannot wait for an event loop")
@@ -235,42 +240,44 @@ class AgentLoop:
     @contextmanager
     def learning(self, sent: SentTurn) -> Iterator[bool]:
         """Give whether no other turn has begun since; waits for nothing."""
-        if not self._lock.acquire(blocking=False):
-            yield False
-            return
+        held: list[bool] = []
         try:
+            held[:] = map(self._lock.acquire, (False,))
             with suppress(UsageError):
-                yield sent.turn == self._turn
+                yield True in held and sent.turn == self._turn
         finally:
-            self._lock.release()
+            if True in held:
+                self._lock.release()
 
     @asynccontextmanager
     async def in_turn(self, *, blocks: bool = False) -> AsyncIterator[None]:
         """Hold the lock of the session in this task, or in this thread, which `blocks` then."""
-        if blocks:
-            self._wait()
-        else:
-            # A lock of asyncio would only serve one event loop, and no thread without one.
-            while not self._lock.acquire(blocking=False):  # noqa: ASYNC110 - see above
-                await asyncio.sleep(_POLL)
-            self._thread_of_task = get_ident()
-        token = _applying.set(_applying.get() | {self})
+        held: list[bool] = []
         try:
-            yield
+            # One call takes the lock and notes it: an interrupt may come after any call.
+            held[:] = map(self._lock.acquire, (False,))
+            while True not in held:
+                if not blocks:
+                    # A lock of asyncio would only serve one event loop, and no thread without one.
+                    await asyncio.sleep(_POLL)
+                elif self._thread_of_task == get_ident():
+                    raise RuntimeError(
+                        "a synchronous request waits for an asynchronous request of the same"
+                        " session in the same thread, which could never end; use the asynchronous"
+                        " client"
+                    )
+                held[:] = map(self._lock.acquire, (blocks,))
+            if not blocks:
+                self._thread_of_task = get_ident()
+            token = _applying.set(_applying.get() | {self})
+            try:
+                yield
+            finally:
+                _applying.reset(token)
         finally:
-            _applying.reset(token)
-            self._thread_of_task = None
-            self._lock.release()
-
-    def _wait(self) -> None:
-        if self._lock.acquire(blocking=False):
-            return
-        if self._thread_of_task == get_ident():
-            raise RuntimeError(
-                "a synchronous request waits for an asynchronous request of the same session"
-                " in the same thread, which could never end; use the asynchronous client"
-            )
-        self._lock.acquire()
+            if True in held:
+                self._thread_of_task = None
+                self._lock.release()
 
 
 class Turn:

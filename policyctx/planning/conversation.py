@@ -5,10 +5,12 @@ Each item is read once, when it is new, and its size is kept up to date; a turn 
 
 import re
 from bisect import bisect_left, bisect_right, insort
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from enum import Enum
 from functools import cached_property
+from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
 from policyctx.definitions.actions import Action
@@ -36,6 +38,15 @@ Arrived: TypeAlias = tuple[str, str | None, str]
 # What separates the words of a command; a quoted path may contain these.
 _BETWEEN_WORDS = re.compile(r"""[\s"'`,;=()<>|&]+""")
 _QUOTES = re.compile("[\"'`]")
+
+
+class Awaited(Enum):
+    """What the list cannot do without an item until it happens."""
+
+    MESSAGE_COMES = "a message follows"
+    MESSAGE_LEAVES = "that message leaves"
+    CALLS_LEAVE = "those calls leave"
+    TURN_BEGINS = "the next turn begins"
 
 
 class Checkpoint(NamedTuple):
@@ -99,7 +110,11 @@ class Conversation:
         self._removed_turns: list[int] = []
         """Of the removed messages those that began a turn, in order."""
         self.arriving: list[int] = []
-        """Positions of the items that the steps on arrival have not judged."""
+        """Positions of the items that the steps on arrival judge next."""
+        self.waiting: dict[int, Reason] = {}
+        """Why the list cannot do without an item that a step on arrival would drop, by position."""
+        self._awaited: defaultdict[tuple[Awaited, int], list[int]] = defaultdict(list)
+        """The waiting items by what they wait for, and where that concerns only one message."""
         self.sent = 0
         """Number of messages, from the first on, that were sent to a model."""
         self.paths = FreePaths(ledger.paths)
@@ -130,6 +145,7 @@ class Conversation:
         positions of the new items; where it does not, nothing that was dropped is dropped again.
         """
         first, known = len(self.items), self.reading.message_count
+        turns = len(self.reading.turn_starts)
         self.reading.extend(messages)
         self.staying.grow(range(known, self.reading.message_count))
         items = self.reading.items
@@ -140,6 +156,10 @@ class Conversation:
         fates = self._reapplied(new, is_valid) if self.ledger.entries else {}
         for position in new:
             self._see(position, fates.get(position))
+        if known < self.reading.message_count:
+            self._end_waiting(Awaited.MESSAGE_COMES)
+        if turns < len(self.reading.turn_starts):
+            self._end_waiting(Awaited.TURN_BEGINS)
         if self._has_arrival:
             self.arriving.extend(i for i in new if not self._is_judged(self.items[i]))
 
@@ -148,14 +168,21 @@ class Conversation:
         decisions: Sequence[Decision],
         *,
         judged: int = 0,
+        waiting: Mapping[int, Reason] = MappingProxyType({}),
         entries: Iterable[LedgerEntry] | None = None,
     ) -> None:
         """Add decisions that were carried out to the ledger and to the fates of the items.
 
-        The steps on arrival have `judged` so many of the `arriving` items. `entries` are those of
-        the decisions, by default made here, and those of the results inside which the decisions
-        change something.
+        The steps on arrival have `judged` so many of the `arriving` items, of which those that are
+        `waiting` arrive again. `entries` are those of the decisions, by default made here, and
+        those of the results inside which the decisions change something.
         """
+        del self.arriving[:judged]
+        for position, reason in waiting.items():
+            self.waiting[position] = reason
+            awaited = Awaited(reason.values["until"])
+            alone = awaited is Awaited.CALLS_LEAVE
+            self._awaited[awaited, self.items[position].message if alone else 0].append(position)
         entries = list(self.entries_of(decisions) if entries is None else entries)
         marks = self.marks.after(decisions)
         for decision in decisions:
@@ -166,7 +193,6 @@ class Conversation:
                 self._tallies[unit].change(message, self._share(position, unit) - size)
             if decision.file is not None:
                 self.paths.add(decision.file.relative_path)
-        del self.arriving[:judged]
         self.ledger.add(entries)
         self.marks.adopt(marks)
 
@@ -265,9 +291,9 @@ class Conversation:
         """Add all items to `judged`, so that they are not new in another list of the session."""
         if not self._has_arrival:
             return
-        waiting, seen = set(self.arriving), Counter[Arrived]()
+        unjudged, seen = {*self.arriving, *self.waiting}, Counter[Arrived]()
         for position, item in enumerate(self.items):
-            if position not in waiting:
+            if position not in unjudged:
                 seen[item.kind, item.tool_use_id, content_hash(item.text)] += 1
                 fate = self.fates.get(position)
                 if fate is not None and fate.placeholder not in {None, item.text}:
@@ -501,6 +527,7 @@ class Conversation:
         self.counts.subtract(self.items[i].type for i in there if not self.is_there(i))
         if fate.action.leaves_nothing and (earlier is None or not earlier.action.leaves_nothing):
             self._note_removal(position)
+            self._end_waiting(Awaited.CALLS_LEAVE, self.items[position].message)
         for watcher in self._watchers:
             watcher(position, fate)
 
@@ -510,9 +537,16 @@ class Conversation:
             message = self.items[position].message
             self.removed.add(message)
             self.staying.remove(message)
+            self._end_waiting(Awaited.MESSAGE_LEAVES)
             insort(self._removed_in_order, message)
             if self.begins_turn(message):
                 insort(self._removed_turns, message)
+
+    def _end_waiting(self, awaited: Awaited, message: int = 0) -> None:
+        """Let the items arrive again that wait for what has happened."""
+        for position in self._awaited.pop((awaited, message), ()):
+            del self.waiting[position]
+            insort(self.arriving, position)
 
     def _share(self, position: int, unit: Unit) -> int:
         """Return the item's part of its message's size; none for one inside an item that is out."""

@@ -66,7 +66,7 @@ SENTENCES = {
     "with_call": "it goes with its call",
     "with_result": "it goes with its result",
     "with_unit": "it goes with its {unit}",
-    "without_it": "without it {what}",
+    "without_it": "without it {what}; it stays until {until}",
     "would_not_shrink": "its placeholder has {placeholder:,} {unit}, it has {size:,}",
 }
 IN_VAIN = frozenset({"over_gate", "summary_refused"})

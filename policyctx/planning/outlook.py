@@ -15,7 +15,7 @@ from policyctx.messages.editing import Staying
 from policyctx.messages.reading import Reading
 from policyctx.messages.shapes.shape import SYSTEM_ROLES
 from policyctx.paths import File, FreePaths
-from policyctx.planning.conversation import Checkpoint, Conversation
+from policyctx.planning.conversation import Awaited, Checkpoint, Conversation
 from policyctx.planning.decisions import Decision, Reason
 from policyctx.planning.facts import Facts, Unit
 from policyctx.policy.models import Step
@@ -29,11 +29,17 @@ _BOUND = Reason("protected", {"why": "reasoning stays with what it led to"})
 _REPLY = Reason("protected", {"why": "the reply to a summary stays until the next compaction"})
 _PENDING = Reason("answer_pending")
 _UNKNOWN = Reason("protected", {"why": "a part that no step may change stays"})
-_FIRST = Reason("without_it", {"what": "an assistant message would come first"})
-_LAST = Reason("without_it", {"what": "an assistant message would come last"})
-_NONE_LEFT = Reason("without_it", {"what": "no message would be left"})
-_LONE_THINKING = Reason("without_it", {"what": "only thinking would be left of its message"})
-_SIGNS = Reason("without_it", {"what": "the later calls of its message would lack its signature"})
+
+
+def _without_it(what: str, until: Awaited) -> Reason:
+    return Reason("without_it", {"what": what, "until": until.value})
+
+
+_FIRST = _without_it("an assistant message would come first", Awaited.MESSAGE_LEAVES)
+_LAST = _without_it("an assistant message would come last", Awaited.MESSAGE_COMES)
+_NONE_LEFT = _without_it("no message would be left", Awaited.MESSAGE_COMES)
+_LONE_THINKING = _without_it("only thinking would be left of its message", Awaited.TURN_BEGINS)
+_SIGNS = _without_it("the later calls of its message would lack its signature", Awaited.CALLS_LEAVE)
 
 
 class Outlook:

@@ -75,7 +75,14 @@ class Plan:
     comes_back: bool = False
     """Whether the list was given as it was handed out in the turn before."""
     judged: int = 0
-    """Number of arriving items that are no longer new after this plan."""
+    """Number of arriving items that the steps on arrival have judged in this plan."""
+
+    @property
+    def waiting(self) -> Mapping[int, Reason]:
+        """Why the list cannot do without items that a step on arrival would drop, by position."""
+        arrival = {step.name for step in self.conversation.policy.steps("arrival")}
+        left = (one for o in self.outcomes if self.judged and o.step in arrival for one in o.left)
+        return {position: reason for position, reason in left if reason.code == "without_it"}
 
     @property
     def items(self) -> Sequence[Item]:
@@ -342,6 +349,8 @@ class _Record:
         decided = self._plan.fates.get(position)
         if decided is not None:
             return ItemVerdict(taken=False, reason=Reason("decided", {"step": decided.step}))
+        if (waits := self._in.waiting.get(position)) is not None:
+            return ItemVerdict(taken=False, reason=waits)
         rule = ("steps", outcome.step, "on")
         return ItemVerdict(taken=False, reason=Reason("arrived_before"), rule=rule)
 

@@ -12,7 +12,7 @@ import yaml
 
 from policyctx.definitions.actions import STEP_ACTIONS, Action
 from policyctx.definitions.items import HostObject, PlainValue
-from policyctx.errors import Diagnostic, Location, PolicyError
+from policyctx.errors import Diagnostic, Location, PolicyError, nearest
 from policyctx.policy.models import Policy, Section
 from policyctx.policy.sources import PolicySource
 
@@ -331,6 +331,7 @@ def read_policy_yaml(source: PolicySource) -> Node:
     Raises `PolicyError` as `read_yaml` does. Of a file that is not a policy the error says that
     alone, since its lines may be secret. One that the user names may still lack its `apiVersion`.
     """
+    place, likely = Location(source.name), ""
     try:
         root = read_yaml(source)
     except PolicyError as error:
@@ -352,8 +353,12 @@ def read_policy_yaml(source: PolicySource) -> Node:
         if is_known and (source.path is None or is_meant or (keys and odd is None)):
             return root
         why = f"it has no `apiVersion` that begins with `{_OWNER}`"
-        why += f", and {odd!r} is not a key of one" if is_known and odd is not None else ""
-    raise PolicyError([Diagnostic(Location(source.name), "PC208", f"is not a policy: {why}")])
+        if is_known and odd is not None:
+            place = replace(keys[odd].named_at, source_line="")
+            why += f", and {odd!r} is not a key of one"
+            near = nearest(odd, Policy.model_fields)
+            likely = f"did you mean {near!r}?" if near else ""
+    raise PolicyError([Diagnostic(place, "PC208", f"is not a policy: {why}", likely)])
 
 
 class _NodeReader:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from traceback import clear_frames
 from typing import IO, NamedTuple, Protocol, Self, TypeAlias
 
 from policyctx.definitions.names import SCHEMES, is_url, url_problem
@@ -228,7 +229,12 @@ def is_temporary(path: str) -> bool:
 def failing_as(verb: str, root: Root, path: str = "") -> Iterator[None]:
     """Raise `StoreError` instead of `OSError` and `ValueError`: what cannot be `verb`, and why."""
     try:
-        yield
+        try:
+            yield
+        except BaseException as error:
+            # A frame may have entered a lock, and not left it: one that an interrupt has ended.
+            clear_frames(error.__traceback__)
+            raise
     except (OSError, ValueError, RecursionError) as error:
         where = str(getattr(error, "filename", None) or path or root)
         if getattr(error, "errno", None) == errno.ELOOP:

@@ -380,7 +380,9 @@ class Calls:
                 planned = _unsaved(planned, error, settings)
                 changes = known.edited(planned)
                 entries = known.entries(planned, changes)
-        known.conversation.adopt(planned.new, judged=planned.judged, entries=entries)
+        known.conversation.adopt(
+            planned.new, judged=planned.judged, waiting=planned.waiting, entries=entries
+        )
         return planned, changes
 
     def _summarizer_for(self, by: str) -> Summarizer:

@@ -86,6 +86,20 @@ def test_no_value_of_a_file_that_is_not_a_policy_is_shown(
     assert "hunter2" not in run.stdout + run.stderr
 
 
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_a_policy_that_lacks_its_version_has_a_misspelt_key_named(
+    form: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text("name: mine\n\nstep: [{name: hunter2}]\n", encoding="utf-8")
+    run = policyctx("check", path, "--format", form)
+    assert run.returncode == 1
+    assert "'step' is not a key of one" in run.stdout
+    assert "did you mean 'steps'?" in run.stdout
+    assert f"{path}:3:1: PC208" in run.stdout if form == "text" else '"line": 3' in run.stdout
+    assert "hunter2" not in run.stdout + run.stderr
+
+
 @pytest.mark.parametrize(
     "text", ["name: p\nmin_chars: x\n", "apiversion: policyctx/v1\nname: p\nmin_chars: x\n"]
 )

@@ -6,16 +6,12 @@ import pytest
 
 from policyctx.compaction.assembly import History
 from policyctx.compaction.prompt import (
-    PromptPart,
     _unlike_a_summary,
-    blocks,
-    elements,
     instructions,
-    parts_of,
     recorded_parts,
     summary_in,
-    transcript,
 )
+from policyctx.compaction.record import PromptPart, blocks, elements, parts_of, transcript
 from policyctx.errors import MessagesError
 from policyctx.policy.models.compaction import Summary
 from tests.conversations import (
@@ -167,7 +163,13 @@ def test_a_wide_character_is_in_a_block_of_its_own_elements_beside_long_texts() 
 
 
 @pytest.mark.parametrize(
-    "said", [["Hello."] * 900, ["Hello.", "Done 😀", "→ b"], ["你好" * 900] * 9]
+    "said",
+    [
+        ["Hello."] * 900,
+        ["Hello.", "Done 😀", "→ b"],
+        ["你好" * 900] * 9,
+        ["Hello. " * 900, "¿Dónde está el año? " * 900, "Grüße " * 900],
+    ],
 )
 def test_texts_of_one_width_and_short_texts_are_in_one_block(said: list[str]) -> None:
     parts = [PromptPart("user", "User", text) for text in said]

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyctx.compaction.prompt import PromptPart, Speaker, reduced
+from policyctx.compaction.record import PromptPart, Speaker, reduced
 from policyctx.tokens.counter import counter_for
 
 COUNTER = counter_for("approximate")  # a token for four characters

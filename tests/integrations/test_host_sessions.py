@@ -6,13 +6,21 @@ import asyncio
 import gc
 from collections.abc import Generator
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
 
 from policyctx import Session
 from policyctx.errors import InputError, UnknownPolicyError
-from policyctx.integrations.host_sessions import AgentLoop, HostSessions, Recent, Turn, at_once
+from policyctx.integrations.host_sessions import (
+    AgentLoop,
+    HostSessions,
+    Recent,
+    SentTurn,
+    Turn,
+    at_once,
+)
 from policyctx.messages.asked import Asked
 from policyctx.replay.reading import recordings_in
 from tests.conversations import session_of
@@ -165,3 +173,38 @@ def test_a_stream_of_a_synchronous_host_outlives_the_event_loop_in_which_it_bega
     assert (next(stream), next(stream)) == (1, 2)
     stream.close()
     assert closed == [True]
+
+
+def a_turn_ends(loop: AgentLoop) -> bool:
+    """Return whether a turn in another thread comes to its end."""
+    ended: list[bool] = []
+
+    async def turn() -> None:
+        async with loop.in_turn(blocks=True):
+            ended.append(True)
+
+    thread = Thread(target=lambda: at_once(turn()), daemon=True)
+    thread.start()
+    thread.join(10)
+    return bool(ended)
+
+
+@pytest.mark.parametrize("holds", ["in_turn", "learning"])
+def test_an_interrupted_turn_holds_no_lock_while_its_traceback_lives(
+    holds: str, tmp_path: Path
+) -> None:
+    """The interrupt comes once the lock is taken, and before the body that it protects."""
+    loop = AgentLoop.of(Session("context-offload", root=tmp_path, session_id="s"))
+
+    async def interrupted() -> None:
+        turn, learning = loop.in_turn(blocks=True), loop.learning(SentTurn([], []))
+        if holds == "in_turn":
+            await turn.__aenter__()
+        else:
+            assert learning.__enter__()
+        raise KeyboardInterrupt
+
+    try:
+        at_once(interrupted())
+    except KeyboardInterrupt:
+        assert a_turn_ends(loop)

@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from policyctx import Session
-from tests.conversations import calls, chat_calls, chat_result, results, session_of, user
+from policyctx.planning import take
+from policyctx.planning.outlook import removed_with
+from tests.conversations import (
+    Message,
+    calls,
+    chat_calls,
+    chat_result,
+    results,
+    session_of,
+    thinking,
+    user,
+)
 from tests.planning.plans import ALL, FACTS, adopted, planned, planner
 from tests.policies import policy
 
@@ -201,6 +215,34 @@ def test_a_call_goes_on_arrival_with_its_result(tmp_path: Path) -> None:
     assert session.apply(messages).messages == [messages[0], *messages[3:]]
 
 
+SAID = {"type": "text", "text": "I look."}
+USE = {"type": "tool_use", "id": "c0", "name": "Bash", "input": {}}
+
+
+@pytest.mark.parametrize("beside", [[SAID], [thinking()], [thinking(), SAID], "chat", "reported"])
+def test_a_result_is_dropped_on_arrival_once_the_list_can_do_without_it(
+    beside: list[dict[str, str]] | str, tmp_path: Path
+) -> None:
+    """The list may not end with the words beside its call; a restarted session decides alike."""
+    session = of(ARRIVAL.replace("do: offload", "do: drop"), tmp_path)
+    call, result = calls(("c0", "Bash")), results(("c0", LARGE))
+    if beside == "chat":
+        call, result = chat_calls(("c0", "Bash", "{}")), chat_result("c0", LARGE)
+        call["content"] = "I look."
+    elif beside == "reported":
+        assert session.on_tool_result(result, call=call).plan.new == ()
+    else:
+        call = {"role": "assistant", "content": [*beside, USE]}
+    more = [{"role": "assistant", "content": "Done."}, user("go on")]
+    messages = [user("the task"), call, result, *more, *more]
+    for end in range(1, len(messages) + 1):
+        given = messages[:end]
+        left = list(session.apply(given).messages)
+        assert Session(session.policy, root=tmp_path, session_id="s").apply(given).messages == left
+    assert "x" * 9 not in str(left)
+    assert ("I look." in str(left)) == ("I look." in str(call))
+
+
 def test_an_item_that_arrived_before_says_so() -> None:
     after = adopted(LATER, session_of(LARGE))
     again = planned(LATER, session_of(LARGE))
@@ -214,3 +256,68 @@ def test_the_decision_on_a_call_in_an_old_plan_stays_when_its_answer_arrives() -
     found = growing.plan(FACTS)
     growing.conversation.extend([results(("a", "ok"))])
     assert found.decisions[-1].reason.code == "answer_pending"
+
+
+def in_a_loop(number: int, *, thinks: bool) -> list[Message]:
+    """A task and so many calls, each in a reply of its own."""
+    beside = [thinking()] if thinks else [SAID]
+    replies = (
+        (
+            {"role": "assistant", "content": [*beside, USE | {"id": f"c{i}"}]},
+            results((f"c{i}", LARGE)),
+        )
+        for i in range(number)
+    )
+    return [user("the task"), *chain.from_iterable(replies)]
+
+
+@pytest.mark.parametrize("thinks", [True, False])
+@pytest.mark.parametrize("number", [50, 200])
+def test_what_waits_is_looked_at_again_only_when_what_it_waits_for_happens(
+    number: int, thinks: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked_at = Counter[int]()
+
+    def counted(position: int, *others: Any) -> Any:
+        looked_at[position] += 1
+        return removed_with(position, *others)
+
+    monkeypatch.setattr(take, "removed_with", counted)
+    session = of(ARRIVAL.replace("do: offload", "do: drop"), tmp_path)
+    messages = [*in_a_loop(number, thinks=thinks), {"role": "assistant", "content": "Done."}]
+    for end in range(1, len(messages) + 1):
+        session.apply(messages[:end])
+    assert set(looked_at.values()) == {1 if thinks else 2}
+    left = session.apply([*messages, user("go on")]).messages
+    assert LARGE not in str(left)
+    assert set(looked_at.values()) == {2}
+
+
+@pytest.mark.parametrize(
+    ("beside", "why"),
+    [
+        ([SAID], "an assistant message would come last; it stays until a message follows"),
+        (
+            [thinking()],
+            "only thinking would be left of its message; it stays until the next turn begins",
+        ),
+    ],
+)
+def test_an_item_says_what_it_waits_for(
+    beside: list[dict[str, str]], why: str, tmp_path: Path
+) -> None:
+    session = of(ARRIVAL.replace("do: offload", "do: drop"), tmp_path)
+    messages = [
+        user("the task"),
+        {"role": "assistant", "content": [*beside, USE]},
+        results(("c0", LARGE)),
+    ]
+    plans = [session.apply(messages).plan, session.plan(messages)]
+    if beside == [thinking()]:
+        messages = [*messages, calls(("c1", "Bash")), results(("c1", "ok"))]
+        plans += [session.apply(messages).plan, session.plan(messages)]
+    for plan in plans:
+        [result] = [d for d in plan.decisions if d.item.text == LARGE]
+        assert (result.action, result.reason.sentence) == ("keep", f"without it {why}")
+    end = [{"role": "assistant", "content": "Done."}, user("go on")]
+    assert LARGE not in str(session.apply([*messages, *end]).messages)

@@ -207,7 +207,9 @@ def test_no_step_drops_the_only_messages_of_a_list(tmp_path: Path) -> None:
     session = Session(policy(text), root=tmp_path, session_id="s")
     result = applied(session, session_of("one")[1:])
     assert len(result.messages) == 2
-    assert result.plan.decision(0).reason.sentence == "without it no message would be left"
+    assert result.plan.decision(0).reason.sentence == (
+        "without it no message would be left; it stays until a message follows"
+    )
 
 
 def test_a_list_that_ends_where_it_was_compacted_does_not_end_with_the_reply(

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from policyctx.compaction.assembly import ITEM_TYPE, CompactStats, History, SummaryRequest
 from policyctx.compaction.points import carried, points_of
-from policyctx.compaction.prompt import instructions, recorded_parts, transcript
+from policyctx.compaction.prompt import instructions, recorded_parts
+from policyctx.compaction.record import transcript
 from policyctx.messages.shapes.responses import OUTPUT_TYPES
 from policyctx.messages.shapes.shape import SYSTEM_ROLES
 from policyctx.policy.models.compaction import Carry
@@ -237,7 +238,10 @@ def _(policyctx_world: World, each: Amount, total: Amount) -> None:
         raise OutcomeError(f"{each} and {total} seconds", f"{found[0]:g} and {found[1]:g}")
 
 
-@then("the summarizer is told {text:text}", 'the summarizer is told "at most 1200 words"')
+@then(
+    "the summarizer (receives|is told) {text:text}",
+    'the summarizer receives "at most 1200 words"',
+)
 def _(policyctx_world: World, text: str) -> None:
     """The instructions to the model have this text: of the sections, the rules, the length, or
     the files that come back.

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
+from time import process_time
 from typing import Any
 
 import pytest
 
 from policyctx.compaction.assembly import History
 from policyctx.compaction.extractive import Group, extractive_summary
+from policyctx.compaction.extractive.files import RAISED
 from policyctx.policy.models.compaction import Summary
 from tests.compaction.extractive.summaries import edited, group, later, ran, summary_of
 from tests.conversations import Message, call, chat_calls, chat_result, results, user
@@ -374,3 +377,17 @@ def test_a_file_that_a_command_did_not_find_is_not_listed_as_read(chain: str) ->
     failed = ran(chain, f"Exit code 1\n{printed}" if "&&" in chain else printed)
     read = ran("cat parser.go", "package sem", "c2")
     assert group(summary_of(user("Look."), *read, *failed), Group.FILES) == ["- parser.go: read"]
+
+
+@pytest.mark.parametrize("unit", ["0AF", "AError", "a.Error", "A.", "AError \t"])
+def test_an_exception_is_looked_for_in_linear_time(unit: str) -> None:
+    """A text eight times as long takes about eight times as long, not sixty-four times."""
+    search = re.compile(RAISED, re.MULTILINE).search
+
+    def cost(length: int) -> float:
+        text, begin = unit * (length // len(unit)) + "x", process_time()
+        assert search(text) is None
+        return process_time() - begin
+
+    small = min(cost(4_000) for _ in range(5))
+    assert min(cost(32_000) for _ in range(3)) < small * 8 * 2.5 + 0.01

@@ -73,6 +73,21 @@ def test_a_step_without_a_gate_that_takes_what_was_sent_has_a_notice(
     assert "PC334" not in {one.code for one in found_in(text)}
 
 
+@pytest.mark.parametrize(
+    ("selected", "is_found"),
+    [("tool_result", True), ("tool_call", False), ("assistant_message", False)],
+)
+def test_the_keep_recent_of_a_tool_counts_for_a_step_that_takes_its_results(
+    selected: str, *, is_found: bool
+) -> None:
+    text = (
+        "tools: {Read: {offload: true, keep_recent: 3}}\n"
+        f"steps: [{{name: a, do: drop, select: {{types: [{selected}]}}}}]"
+    )
+    found = {one.code for one in found_in(text, advice=True)}
+    assert ("PC334" in found) == is_found
+
+
 @pytest.mark.parametrize("code", FINDINGS)
 def test_a_code_is_explained_in_a_line_or_two(code: str) -> None:
     assert FINDINGS[code].endswith(".")
