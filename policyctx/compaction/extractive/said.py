@@ -76,8 +76,8 @@ class Quote(NamedTuple):
     """Whether it is of the agent's last messages."""
     working: bool = False
     """Whether the agent said it before its calls."""
-    gap: int = 0
-    """1 if pieces before it were left out, and one more for each that no summary has room for."""
+    gap: bool = False
+    """Whether pieces before it were left out."""
     depth: int = 0
     """How many titles and leads of its message it is under."""
     ago: int = 0
@@ -115,7 +115,7 @@ def quotes_in(history: History, reading: Reading, skipped: frozenset[int]) -> It
                 )
                 for one in pieces_of(item.text, of_agent=True)
             )
-            yield from found if is_last else ends_of(found, is_newest=False, most=_MOST_PIECES)
+            yield from ends_of(found, is_newest=False, most=_MOST_PIECES)
 
 
 def ends_of(
@@ -137,14 +137,11 @@ def ends_of(
             middle = rest.popleft()
             is_inner = not cues_of().standing.found_in(middle.text)
             if is_newest or not is_inner:
-                yield _behind(middle._replace(inner=is_inner), is_gap=is_gap)
+                yield middle._replace(inner=is_inner, gap=middle.gap or is_gap)
             is_gap = is_inner and not is_newest
-        yield from (_behind(one, is_gap=is_gap and not i) for i, one in enumerate(rest))
-
-
-def _behind(one: Quote, *, is_gap: bool) -> Quote:
-    """Return a quote, with a mark if others are missing before it."""
-    return one._replace(gap=one.gap or 1) if is_gap else one
+        if rest and is_gap:
+            rest[0] = rest[0]._replace(gap=True)
+        yield from rest
 
 
 def _of_agent(

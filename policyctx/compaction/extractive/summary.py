@@ -21,8 +21,8 @@ from policyctx.compaction.extractive.fitting import (
     Unit,
     first_words,
     fitted,
+    held,
     ranked,
-    with_room,
 )
 from policyctx.compaction.extractive.languages import SHIPPED, Cues, Language, cues_of
 from policyctx.compaction.extractive.said import REPLY, UNREADABLE, Quote, ends_of, quotes_in
@@ -57,13 +57,11 @@ _ORDER = re.compile(
 _TOKENIZER = "o200k_base"
 
 
-def gathered(
-    history: History, cues: Cues, *, is_stepped: bool = True, room: int | None = None
-) -> Contents:
+def gathered(history: History, cues: Cues, *, is_stepped: bool = True) -> Contents:
     """Return what a history holds; raises `MessagesError` if it is not a list of messages.
 
-    Without `is_stepped` no commands are gathered, which takes half of the time. What a summary of
-    `room` words cannot hold may be missing.
+    Without `is_stepped` no commands are gathered, which takes half of the time, and all is there
+    that was said, also what no summary has room for.
     """
     reading = Reading(history.shapes)
     reading.extend(history.messages)
@@ -76,7 +74,7 @@ def gathered(
         return [one for found in before for one in found.contents.said.get(group, ())]
 
     read = _changing(quotes_in(history, reading, skipped | frozenset(others)))
-    quotes = [*read] if room is None else with_room(read, room, cues)
+    quotes = held(read, cues) if is_stepped else [*read]
     calls = list(calls_in(reading, skipped, cues))
     del reading
     files = files_of(
@@ -171,17 +169,13 @@ def _orders_in(text: str, told: Container[str]) -> Iterator[Quote]:
 
 def _once(quotes: Iterable[Quote], seen: Iterable[str] = ()) -> Iterator[Quote]:
     """Yield the quotes without messages that say nothing new beside those `seen`."""
-    known, missing = {*seen}, 0
+    known = {*seen}
     for _, group in groupby(quotes, key=lambda one: one.message):
-        first, *others = group
-        texts = {first.text, *(one.text for one in others)}
-        if texts <= known:
-            missing += sum(one.gap for one in (first, *others) if one.gap > 1)
-            continue
-        first = first._replace(gap=(first.gap or 1) + missing) if missing else first
-        yield from _changing((first, *others))
+        said = [*group]
+        texts = {one.text for one in said}
+        if not texts <= known:
+            yield from _changing(said)
         known |= texts
-        missing = 0
 
 
 def _changing(quotes: Iterable[Quote]) -> Iterator[Quote]:
@@ -191,10 +185,10 @@ def _changing(quotes: Iterable[Quote]) -> Iterator[Quote]:
     for one in quotes:
         if before is None or one.message != before.message:
             is_gap = False
-        elif one.text == before.text and one.gap <= 1 and not one.last:
+        elif one.text == before.text and not one.last:
             is_gap = True
             continue
-        yield one._replace(gap=one.gap or 1) if is_gap else one
+        yield one._replace(gap=True) if is_gap else one
         before, is_gap = one, False
 
 
@@ -242,7 +236,7 @@ def summary_lines(
     """Return the lines of `extractive_summary`, each with the unit that it was written from."""
     limits = [limit.without(beside) for limit in limits_of(history, settings, counter)]
     cues = cues_of(tuple(languages))
-    contents = gathered(history, cues, room=settings.max_words)
+    contents = gathered(history, cues)
     layout = Layout(settings.sections)
     order, left_out = ranked(contents, cues), contents.left_out
     del contents  # the order has all of it

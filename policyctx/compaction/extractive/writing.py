@@ -143,7 +143,7 @@ def read_back(text: str) -> ReadBack:
                 depth = (len(line) - len(bare)) // len(NOTE) - 1
                 one = _quote(group, bare.removeprefix(GAP), last.message)
                 one = last._replace(text=one.text, pasted=one.pasted, depth=depth)
-                one = one._replace(gap=int(bare.startswith(GAP)))
+                one = one._replace(gap=bare.startswith(GAP))
                 found[group].append(one)
         else:
             known = False
