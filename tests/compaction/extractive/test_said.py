@@ -683,3 +683,18 @@ def test_what_a_command_stands_for_is_a_line_of_its_program() -> None:
 def test_instructions_in_an_element_of_the_task_are_quoted() -> None:
     task = "<instructions>\nRun one command in each reply.\n\nThen deliver.\n</instructions>"
     assert "Run one command in each reply." in summary_of(user(task))
+
+
+def test_what_stands_below_a_title_in_bold_comes_with_it() -> None:
+    option = (
+        "**Option {0}: {0} pumps**\n\n- Pros: they drain it, and hall {0} stays dry at night.\n"
+    )
+    option += "- Cons: we found that hall {0} is not reached by them."
+    asked = said("\n\n".join(["## Plan", *map(option.format, "ABC")]))
+    messages = (user("Why?"), asked, user("Option A."), said("It runs."))
+    for most in range(60, 120, 4):
+        lines = group(summary_of(*messages, max_words=most), Group.AGENT)
+        for i, line in enumerate(lines):
+            if "Pros" in line or "Cons" in line:
+                title = next(one for one in lines[i::-1] if "Option" in one)
+                assert f"Option {line.partition('hall ')[2][0]}" in title
