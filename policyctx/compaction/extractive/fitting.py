@@ -17,7 +17,6 @@ from typing import NamedTuple, TypeAlias
 from policyctx.compaction.extractive.files import FileState
 from policyctx.compaction.extractive.languages import Cues
 from policyctx.compaction.extractive.said import Quote, weight_of
-from policyctx.compaction.extractive.state import NEWEST_CALLS
 from policyctx.compaction.extractive.texts import GAP, NAME, shortened, values_in
 from policyctx.compaction.extractive.writing import (
     ENTRY,
@@ -65,12 +64,10 @@ class Unit(NamedTuple):
 _ORDERS, _USERS_FACTS, _USERS_REST, _LITTLE = 180.0, 60.0, 12.0, 4.0
 _CHANGED_FILE, _OTHER_FILE, _EARLIER = 16.0, 2.0, 40.0
 _OF_WORK = 4.0
-_RATES = {Group.AGENT: 8.0, Group.TASKS: 60.0, Group.STEPS: 8.0, Group.RESULTS: 0.25}
+_RATES = {Group.AGENT: 8.0, Group.TASKS: 60.0, Group.STEPS: 8.0, Group.RESULTS: 8.0}
 _LAST = 12.0
 # What a word of news weighs against coming last.
 _NEWS = 0.4
-# Characters of a result that is kept before longer ones.
-_SHORT_RESULT = 300
 # So many of its pieces are kept before its beginning.
 _END_OF_LAST = 4
 # Quotes of one rate that are held in memory.
@@ -93,7 +90,7 @@ def ranked(contents: Contents, cues: Cues) -> tuple[Unit, ...]:
     while entries:
         group, position, one = entries.pop()
         text, depth = written(one, group), 0
-        rated = _rated(one, group, cues, text, position=position, count=counts[group])
+        rated = _rated(one, group, cues, position=position, count=counts[group])
         if isinstance(one, Quote):
             depth, place = one.depth, place + one.gap  # for the lines without a unit
         place += 1
@@ -197,13 +194,8 @@ class _Rated(NamedTuple):
     hard: bool = False
 
 
-def _rated(
-    one: Entry, group: Group, cues: Cues, text: str = "", *, position: int = 0, count: int = 1
-) -> _Rated:
-    """Return what the rank of an entry depends on.
-
-    `text` is how it is written, and `position` its place in its group of `count` entries.
-    """
+def _rated(one: Entry, group: Group, cues: Cues, *, position: int = 0, count: int = 1) -> _Rated:
+    """Return what the rank of an entry depends on: its place among `count` of its group."""
     if isinstance(one, FileState):
         return _Rated(_CHANGED_FILE if one.is_changed else _OTHER_FILE, -position)
     if group in {Group.USER, Group.EARLIER}:
@@ -213,9 +205,6 @@ def _rated(
         rate, weight = _LAST, weight if position >= count - _END_OF_LAST else -weight
     elif one.working:
         rate = _OF_WORK
-    elif group is Group.RESULTS:
-        rate = _RATES[Group.STEPS] if position >= count - NEWEST_CALLS else rate
-        weight += count * (len(text) <= _SHORT_RESULT) + count * text.startswith("- git ")
     elif group is Group.TASKS:
         weight = -weight
     elif group is Group.AGENT:

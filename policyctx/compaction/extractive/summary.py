@@ -73,7 +73,7 @@ def gathered(history: History, cues: Cues, *, is_stepped: bool = True) -> Conten
     def carried(group: Group) -> list[Quote]:
         return [one for found in before for one in found.contents.said.get(group, ())]
 
-    read = _changing(quotes_in(history, reading, skipped | frozenset(others)))
+    read = quotes_in(history, reading, skipped | frozenset(others))
     quotes = held(read, cues) if is_stepped else [*read]
     calls = list(calls_in(reading, skipped, cues))
     del reading
@@ -174,22 +174,8 @@ def _once(quotes: Iterable[Quote], seen: Iterable[str] = ()) -> Iterator[Quote]:
         said = [*group]
         texts = {one.text for one in said}
         if not texts <= known:
-            yield from _changing(said)
+            yield from said
         known |= texts
-
-
-def _changing(quotes: Iterable[Quote]) -> Iterator[Quote]:
-    """Yield of consecutive quotes of a message with one text the first; the next has a mark."""
-    before: Quote | None = None
-    is_gap = False
-    for one in quotes:
-        if before is None or one.message != before.message:
-            is_gap = False
-        elif one.text == before.text and not one.last:
-            is_gap = True
-            continue
-        yield one._replace(gap=True) if is_gap else one
-        before, is_gap = one, False
 
 
 def ranked_units(history: History, languages: Sequence[Language] = SHIPPED) -> tuple[Unit, ...]:

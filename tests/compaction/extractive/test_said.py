@@ -613,23 +613,11 @@ def said_in(summary: str) -> list[str]:
     return summary.partition(f"{Group.USER}\n")[2].partition("\n\n")[0].split("\n")
 
 
-def test_a_short_reply_that_an_older_summary_has_below_an_answer_is_the_users() -> None:
-    first = summary_of(user("Hi"), said("Shall I seal pump 3?"), user("Yes"), said("It is shut."))
-    older = first.replace("\n- Yes", "\n [user] Yes")
-    assert older != first
-    assert later(older) == first
-
-
 def test_where_lines_of_the_user_are_missing_is_marked_over_rounds() -> None:
     text = "\n\n".join(f"Part {i} of the plan says how they heat hall {i}." for i in range(60))
     first = summary_of(user(f"{text}\n\nNever write outside of /srv/app."), user("Go on."))
     assert " … Part 49 of the plan says how they heat hall 49." in group(first, Group.USER)
     assert later(first) == first
-
-
-def test_behind_equal_lines_of_one_message_is_a_mark() -> None:
-    lines = ["Add the first pump to the list of hall A.", "Again.", "Again.", "Then go on with B."]
-    assert told(user("\n\n".join(lines)))[1:] == [" Again.", f" … {lines[-1]}"]
 
 
 def test_code_in_fences_in_a_description_is_quoted_in_lines() -> None:
