@@ -53,6 +53,8 @@ _ORDER = re.compile(
     r"(?:never|always|avoid|do(?: not|n't)|(?:\w+ ){0,3}protocol)\b|不要|别|必须|禁止|不得|严禁",
     re.IGNORECASE,
 )
+# Pieces of either end that are kept of an answer which the conversation has left behind.
+_OLD_PIECES = 3
 # What counts where no counter is given.
 _TOKENIZER = "o200k_base"
 
@@ -114,6 +116,7 @@ def gathered(history: History, cues: Cues, *, is_stepped: bool = True) -> Conten
     foreign = (one for found in before for one in _orders_in(found.left_over, told))
     newest = max((one.message for one in last), default=typed)
     users = [*_once(users)]
+    said = _with_ends(said, users)
     earlier = [one for found in before if (one := found.contents.left_out) is not None]
     left_out = tuple(dict.fromkeys(chain(*earlier))) if earlier else None
     if any(one.gap for one in users):
@@ -135,6 +138,18 @@ def gathered(history: History, cues: Cues, *, is_stepped: bool = True) -> Conten
         files,
         left_out,
     )
+
+
+def _age(one: Quote) -> tuple[bool, int]:
+    # Of an earlier summary later lines have lower numbers.
+    return one.message >= 0, abs(one.message)
+
+
+def _with_ends(said: Sequence[Quote], users: Iterable[Quote]) -> list[Quote]:
+    """Return what the agent said; of what is before the user's last two messages, both ends."""
+    turns = sorted({_age(one) for one in users if not one.pasted})[-2:]
+    old = [one for one in said if len(turns) > 1 and _age(one) < turns[0]]
+    return [*ends_of(old, is_newest=False, most=_OLD_PIECES), *said[len(old) :]]
 
 
 def _other_summaries(history: History, reading: Reading, skipped: frozenset[int]) -> dict[int, str]:

@@ -155,11 +155,13 @@ def _pieces(text: str, *, of_agent: bool) -> Iterator[Piece]:
 
 
 _FENCE = re.compile(r"^[ \t]*(?:```|~~~)[^\n]*\n?", re.MULTILINE)
+# A line with which an agent tells its client what to show.
+_DIRECTIVE = re.compile(r"^::[\w-]+\{.*\}[ \t]*$", re.MULTILINE)
 
 
 def _fenced(text: str) -> Iterator[tuple[str, bool]]:
     """Yield the parts of a text, each with whether it is a block in fences too long to quote."""
-    for i, part in enumerate(_FENCE.split(text)):
+    for i, part in enumerate(_FENCE.split(_DIRECTIVE.sub("", text))):
         is_block, is_long = i % 2 == 1, len(part) > _LONGEST
         if is_block and not is_long:
             # A line with a space before it is one piece.

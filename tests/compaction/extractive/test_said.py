@@ -572,8 +572,6 @@ def test_an_answer_that_the_users_order_replies_to_stays_whole(order: str) -> No
             *whole,
             "- [while working] I look at the valve first.",
         ]
-        again = later(summary, user("Then tell me about all the others."), said("They are warm."))
-        assert group(again, Group.AGENT)[: len(whole)] == whole
 
 
 def test_notes_between_the_notices_of_a_program_are_left_out() -> None:
@@ -686,3 +684,20 @@ def test_what_stands_below_a_title_in_bold_comes_with_it() -> None:
             if "Pros" in line or "Cons" in line:
                 title = next(one for one in lines[i::-1] if "Option" in one)
                 assert f"Option {line.partition('hall ')[2][0]}" in title
+
+
+def test_what_the_agent_tells_its_client_to_show_is_left_out() -> None:
+    told = said('It is committed.\n\n::git-commit{cwd="/srv/app"}\n::note{body="See {a}."}')
+    assert group(summary_of(user("Commit it."), told), Group.AGENT) == ["- It is committed."]
+
+
+def test_of_an_answer_that_the_conversation_has_left_behind_the_ends_stay() -> None:
+    talk = (user("Report."), said("\n".join(PARTS)), user("And hall 4?"), said("It is warm."))
+    whole = group(summary_of(*talk), Group.AGENT)
+    assert [line.strip(" -") for line in whole[:-1]] == PARTS
+    later_on = (user("Then mend the valve."), said("It is shut."))
+    for summary in (summary_of(*talk, *later_on), later(summary_of(*talk), *later_on)):
+        found = group(summary, Group.AGENT)
+        assert found[0] == f"- {PARTS[0]}"
+        assert f" … {PARTS[-3]}" in found
+        assert len(found) == 8
