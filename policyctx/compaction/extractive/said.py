@@ -238,6 +238,8 @@ def _attached(item: Item) -> str:
 
 _ORDER, _STRONGER, _MOST_STRONGER, _ERRAND = 4.0, 1.5, 3, 1.0
 _EXACT, _NAMED, _WISH, _QUESTION = 2.0, 2.0, 1.5, -2.0
+# A message of so few words is hardly more than a sign of life.
+_FEW_WORDS = 2
 
 
 def weight_of(said: str, cues: Cues) -> tuple[float, bool]:
@@ -251,4 +253,5 @@ def weight_of(said: str, cues: Cues) -> tuple[float, bool]:
         weight += _ORDER + _STRONGER * min(strength - 1, _MOST_STRONGER)
         weight -= _ERRAND if cues.errands.count_in(text) >= strength else 0
     weight += _WISH * min(cues.wishes.count_in(text), 2)
+    weight += _QUESTION if not weight and words_in(text) <= _FEW_WORDS else 0
     return weight, strength > 0

@@ -44,7 +44,7 @@ from policyctx.tokens.encoders import words_in
 # A title in a summary of another writer, and that of the list of what its user said.
 _TITLE = re.compile(r"#+ .*|\d+\. .*[:：]|\*\*.*\*\*:?")
 _OF_USER = re.compile(
-    r"\buser(?:'s)? (?:messages|requests|words)|primary request"
+    r"\buser(?:'s)? (?:messages|requests|words)"
     r"|\b(?:goals?|constraints|preferences|instructions)\b|用户(?:消息|原话)|约束|偏好",
     re.IGNORECASE,
 )
@@ -123,6 +123,10 @@ def gathered(history: History, cues: Cues, *, is_stepped: bool = True) -> Conten
         left_out = with_archive(left_out, history.archive)
     before_them = carried(Group.STEPS), carried(Group.RESULTS)
     work = work_of(*before_them, calls, files, max(newest, typed)) if is_stepped else ((), ())
+    tasks = tasks_of(carried(Group.TASKS), calls)
+    # A list that a whole later turn did not touch is that of work before it.
+    is_done = is_stepped and typed < newest and not any(one.working for one in last)
+    is_left_behind = is_done and max((one.message for one in tasks), default=typed) < typed
     return Contents(
         {
             Group.USER: users,
@@ -131,7 +135,7 @@ def gathered(history: History, cues: Cues, *, is_stepped: bool = True) -> Conten
                 *last,
             ],
             Group.EARLIER: [*carried(Group.EARLIER), *foreign],
-            Group.TASKS: tasks_of(carried(Group.TASKS), calls),
+            Group.TASKS: () if is_left_behind else tasks,
             Group.STEPS: work[0],
             Group.RESULTS: work[1],
         },
