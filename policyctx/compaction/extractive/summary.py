@@ -122,12 +122,12 @@ def gathered(history: History, cues: Cues, *, is_stepped: bool = True) -> Conten
         left_out = with_archive(left_out, history.archive)
     steps, looks = carried(Group.STEPS), carried(Group.RESULTS)
     work = work_of(steps, looks, calls, files, max(newest, typed)) if is_stepped else ((), ())
-    failed = any(0 <= step.message < newest and has_failed(step) for step in work[0])
-    last = [one._replace(failed=one.message == newest) for one in last] if failed else last
+    if any(0 <= step.message < newest and has_failed(step) for step in work[0]):
+        last = [one._replace(failed=one.message == newest and not one.working) for one in last]
     tasks = tasks_of(carried(Group.TASKS), calls)
     # A list that a whole later turn did not touch is that of work before it.
-    is_done = is_stepped and typed < newest and not any(one.working for one in last)
-    is_left_behind = is_done and max((one.message for one in tasks), default=typed) < typed
+    if is_stepped and typed < newest and not any(one.working for one in last):
+        tasks = tasks if max((one.message for one in tasks), default=typed) >= typed else ()
     return Contents(
         {
             Group.USER: users,
@@ -136,7 +136,7 @@ def gathered(history: History, cues: Cues, *, is_stepped: bool = True) -> Conten
                 *last,
             ],
             Group.EARLIER: [*carried(Group.EARLIER), *foreign],
-            Group.TASKS: () if is_left_behind else tasks,
+            Group.TASKS: tasks,
             Group.STEPS: work[0],
             Group.RESULTS: work[1],
         },
