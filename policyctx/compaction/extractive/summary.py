@@ -44,7 +44,7 @@ from policyctx.tokens.encoders import words_in
 # A title in a summary of another writer, and that of the list of what its user said.
 _TITLE = re.compile(r"#+ .*|\d+\. .*[:：]|\*\*.*\*\*:?")
 _OF_USER = re.compile(
-    r"\buser(?:'s)? (?:messages|requests|words)"
+    r"\buser(?:'s)? (?:messages|requests|words)|primary request"
     r"|\b(?:goals?|constraints|preferences|instructions)\b|用户(?:消息|原话)|约束|偏好",
     re.IGNORECASE,
 )

@@ -703,14 +703,6 @@ def test_of_an_answer_that_the_conversation_has_left_behind_the_ends_stay() -> N
         assert len(found) == 8
 
 
-def test_of_another_summary_the_requests_stand_once_in_the_users_words() -> None:
-    asked = [f"Mend the pump {i} of hall 4 today, and tell me what it was" for i in range(4)]
-    quoted = "".join(f'   - "{one}"\n' for one in asked)
-    foreign = f"1. Primary Request and Intent:\n   - Mend pumps\n\n6. All user messages:\n{quoted}"
-    found = group(later(foreign, user("Go on with hall 5.")), Group.EARLIER)
-    assert found == ["- 6. All user messages:", *(f'  "{one}"' for one in asked)]
-
-
 def test_a_message_of_two_words_leaves_before_what_says_more() -> None:
     order = ranks(user("wow"), user("The pump is in hall four."), user("ok then"))
     assert max(order, key=lambda one: order[one]) in {"wow", "ok then"}
