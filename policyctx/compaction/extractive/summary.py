@@ -75,7 +75,7 @@ def gathered(history: History, cues: Cues, *, is_stepped: bool = True) -> Conten
     def carried(group: Group) -> list[Quote]:
         return [one for found in before for one in found.contents.said.get(group, ())]
 
-    read = quotes_in(history, reading, skipped | frozenset(others))
+    read = _changing(quotes_in(history, reading, skipped | frozenset(others)))
     quotes = held(read, cues) if is_stepped else [*read]
     calls = list(calls_in(reading, skipped, cues))
     del reading
@@ -124,10 +124,6 @@ def gathered(history: History, cues: Cues, *, is_stepped: bool = True) -> Conten
     work = work_of(steps, looks, calls, files, max(newest, typed)) if is_stepped else ((), ())
     if any(0 <= step.message < newest and has_failed(step) for step in work[0]):
         last = [one._replace(failed=one.message == newest and not one.working) for one in last]
-    tasks = tasks_of(carried(Group.TASKS), calls)
-    # A list that a whole later turn did not touch is that of work before it.
-    if is_stepped and typed < newest and not any(one.working for one in last):
-        tasks = tasks if max((one.message for one in tasks), default=typed) >= typed else ()
     return Contents(
         {
             Group.USER: users,
@@ -136,7 +132,7 @@ def gathered(history: History, cues: Cues, *, is_stepped: bool = True) -> Conten
                 *last,
             ],
             Group.EARLIER: [*carried(Group.EARLIER), *foreign],
-            Group.TASKS: tasks,
+            Group.TASKS: tasks_of(carried(Group.TASKS), calls),
             Group.STEPS: work[0],
             Group.RESULTS: work[1],
         },
@@ -196,6 +192,20 @@ def _once(quotes: Iterable[Quote], seen: Iterable[str] = ()) -> Iterator[Quote]:
         if not texts <= known:
             yield from said
         known |= texts
+
+
+def _changing(quotes: Iterable[Quote]) -> Iterator[Quote]:
+    """Yield of consecutive quotes of a message with one text the first; the next has a mark."""
+    before: Quote | None = None
+    is_gap = False
+    for one in quotes:
+        if before is None or one.message != before.message:
+            is_gap = False
+        elif one.text == before.text and not one.last:
+            is_gap = True
+            continue
+        yield one._replace(gap=True) if is_gap else one
+        before, is_gap = one, False
 
 
 def ranked_units(history: History, languages: Sequence[Language] = SHIPPED) -> tuple[Unit, ...]:

@@ -75,19 +75,6 @@ def test_a_list_that_the_tool_refused_changes_nothing() -> None:
     assert group(summary, Group.TASKS) == ["- (calls since then: 1)", "- [pending] A"]
 
 
-def test_a_list_of_tasks_leaves_once_the_agent_has_ended_a_later_turn_without_it() -> None:
-    kept = made("c1", "TodoWrite", {"todos": [{"content": "Run the tests", "status": "pending"}]})
-    first = summary_of(GO, *kept, DONE)
-    line = "- [pending] Run the tests"
-    assert line in group(first, Group.TASKS)
-    turn = [user("Now mend the lid."), *ran("make check", "12 passed", "c2")]
-    for summary in (later(first, *turn), summary_of(GO, *kept, DONE, *turn)):
-        assert line in group(summary, Group.TASKS)
-    ended = said("The lid is mended.")
-    for summary in (later(first, *turn, ended), summary_of(GO, *kept, DONE, *turn, ended)):
-        assert group(summary, Group.TASKS) == []
-
-
 def test_other_lists_with_states_are_no_tasks() -> None:
     given = {"items": [{"name": "Flight", "status": "paid"}]}
     assert group(summary_of(GO, *made("c1", "book", given)), Group.TASKS) == []
