@@ -247,7 +247,8 @@ class History:
         output = list(result.messages)
         if self._policy.policy.redact:
             door = self._session._knowledge.door
-            given = list(door._passed)
+            last = door._last
+            given = [last.redacted.get(at, one) for at, one in enumerate(last.given)]
             sent = [*given, *map(_without_media, output)]
             if any(door.redacted(message) is not message for message in sent):
                 self._fail("a secret is sent")
