@@ -7,15 +7,15 @@ names, and prints how it begins.
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from tests.cli.running import policyctx
 from tests.integrations.openai_api import openai_api
 from tests.integrations.scripted import Body, Reply, ScriptedAPI, calling, saying
 
@@ -67,13 +67,12 @@ def offloaded_path(messages: Any) -> str:
 
 def printed_by(program: Path, folder: Path, environment: dict[str, str]) -> str:
     """Run a program on the files in a folder, which is its home, and return what it prints."""
-    return subprocess.run(
-        [sys.executable, str(program), str(files_in(folder))],
-        env={**os.environ, "HOME": str(folder), **environment},
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    ).stdout
+    with pytest.MonkeyPatch.context() as environ:
+        for name, value in {"HOME": str(folder), **environment}.items():
+            environ.setenv(name, value)
+        run = policyctx(files_in(folder), program=program)
+    assert run.returncode == 0, run.stderr
+    return run.stdout
 
 
 def outputs(body: Any) -> list[str]:

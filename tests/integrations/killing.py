@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
+from tests.cli.running import policyctx
 from tests.integrations.anthropic_api import AnthropicAPI
 from tests.integrations.loops import OLD
 from tests.integrations.openai_api import OpenAIAPI
@@ -24,10 +22,10 @@ def check_goes_on(program: str, folder: Path, api: AnthropicAPI | OpenAIAPI, mes
     """
     text = OLD.replace("keep_recent: 1", "keep_recent: 2")
     (folder / "p.yaml").write_text("apiVersion: policyctx/v1\nname: p\n" + dedent(text))
-    run = [sys.executable, "-c", program, str(folder), api.url]
-    killed = subprocess.run([*run, "4"], check=False, env={**os.environ})
-    assert killed.returncode == -signal.SIGKILL
-    subprocess.run([*run, "-1"], check=True)
+    file = folder / "program.py"
+    file.write_text(program)
+    assert policyctx(folder, api.url, "4", program=file).returncode == -signal.SIGKILL
+    assert policyctx(folder, api.url, "-1", program=file).returncode == 0
     assert api.refused == []
     assert len(api.bodies) == 8
     before, after = ([*body[messages]] for body in api.bodies[4:6])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
+import runpy
 import sys
 from pathlib import Path
 
@@ -36,12 +36,13 @@ def test_the_program_without_policyctx_differs_by_two_lines_and_imports(name: st
     assert added_lines(name) == EXAMPLES[name]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", [*EXAMPLES, "anthropic_sdk", "plain_loop", "agent"])
-def test_an_example_without_a_folder_says_how_to_run_it(name: str) -> None:
-    run = subprocess.run(
-        [sys.executable, example(name)], capture_output=True, text=True, check=False
-    )
-    assert (run.returncode, run.stdout) == (1, "")
-    assert f"python examples/{name}.py " in run.stderr
-    assert "Traceback" not in run.stderr
+def test_an_example_without_a_folder_says_how_to_run_it(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", [str(example(name))])
+    # In this process, which has imported the SDKs; an interpreter prints such an exit on stderr.
+    with pytest.raises(SystemExit, match=rf"(?s)python examples/{name}\.py ") as ended:
+        runpy.run_path(str(example(name)), run_name="__main__")
+    assert isinstance(ended.value.code, str)
+    assert capsys.readouterr() == ("", "")

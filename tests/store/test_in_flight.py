@@ -172,11 +172,14 @@ def test_a_writer_whose_lock_is_probed_waits_for_it(tmp_path: Path) -> None:
 def test_a_lock_that_another_process_keeps_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(folder, "_PATIENCE_S", 0.0)
+    monkeypatch.setattr(folder.wait_for, "__defaults__", (0.0,))
     store = ContextFileSystem(tmp_path, sync="never", clock=Clock())
     store.save([result("call_0", "zero")], recorded=True)
     refer(store, "call_0", "offloaded")
-    with probed_lock(tmp_path), pytest.raises(StoreError, match=r"writing-\w+ has been held"):
+    with (
+        probed_lock(tmp_path),
+        pytest.raises(StoreError, match=r"writing-\w+ has been held .* 0 s"),
+    ):
         store.save([result("call_1", "one")], recorded=True)
     [file] = store.save([result("call_1", "one")], recorded=True)
     assert store.read(file.path) == "one"
