@@ -92,17 +92,18 @@ def joined(sources: Iterable[range | None]) -> Sources:
 
 
 def differences(
-    messages: Sequence[Message], others: Sequence[Message | None], shapes: Shapes
+    messages: list[Message], others: list[Message] | list[Message | None], shapes: Shapes
 ) -> list[int] | None:
-    """Return the positions at which two lists of one length differ though the messages are alike.
+    """Return where a list differs from the `others` that it begins with, though they are alike.
 
     Returns None if the messages at some position are not alike, see `are_alike`.
     """
-    if messages and messages[-1] is others[-1] and messages == others:
-        return []  # most likely the same objects, which are compared quickest all at once
     found: list[int] = []
-    for first in range(0, len(messages), _SLICE):
-        some, there = messages[first : first + _SLICE], others[first : first + _SLICE]
+    if have_same_ends(messages, others) and _begins_with(messages, others):
+        return found
+    for first in range(0, len(others), _SLICE):
+        there = others[first : first + _SLICE]
+        some = messages[first : first + len(there)]
         if some == there:
             continue
         for i in compress(count(first), map(ne, some, there)):
@@ -110,6 +111,22 @@ def differences(
                 return None
             found.append(i)
     return found
+
+
+def have_same_ends(messages: Sequence[Message], others: Sequence[Message | None]) -> bool:
+    """Return whether the first and the last of `others` are the objects that a list has there."""
+    last = len(others) - 1
+    return last >= 0 and messages[0] is others[0] and messages[last] is others[last]
+
+
+def _begins_with(messages: list[Message], others: list[Any]) -> bool:
+    """Whether a list begins with others, without a copy of either: most are the same objects."""
+    known = len(others)
+    others += messages[known:]
+    try:
+        return messages == others
+    finally:
+        del others[known:]
 
 
 def are_alike(one: Message, other: Message | None, shapes: Shapes) -> bool:
