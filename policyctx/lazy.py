@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import asyncio
     import logging
+    import shutil
     import tarfile
     from concurrent import futures
 
-__all__ = ["asyncio", "futures", "logging", "tarfile"]
+__all__ = ["asyncio", "futures", "logging", "shutil", "tarfile"]
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - any of these modules
