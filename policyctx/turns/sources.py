@@ -99,9 +99,15 @@ def differences(
     Returns None if the messages at some position are not alike, see `are_alike`.
     """
     found: list[int] = []
-    if have_same_ends(messages, others) and _begins_with(messages, others):
-        return found
-    for first in range(0, len(others), _SLICE):
+    known = len(others)
+    if have_same_ends(messages, others):
+        others += messages[known:]  # lists of one length are compared without a copy of either
+        try:
+            if messages == others:
+                return found
+        finally:
+            del others[known:]
+    for first in range(0, known, _SLICE):
         there = others[first : first + _SLICE]
         some = messages[first : first + len(there)]
         if some == there:
@@ -113,20 +119,10 @@ def differences(
     return found
 
 
-def have_same_ends(messages: Sequence[Message], others: Sequence[Message | None]) -> bool:
-    """Return whether the first and the last of `others` are the objects that a list has there."""
+def have_same_ends(some: Sequence[object], others: Sequence[object]) -> bool:
+    """Return whether the first and the last of `others` are the objects that `some` have there."""
     last = len(others) - 1
-    return last >= 0 and messages[0] is others[0] and messages[last] is others[last]
-
-
-def _begins_with(messages: list[Message], others: list[Any]) -> bool:
-    """Whether a list begins with others, without a copy of either: most are the same objects."""
-    known = len(others)
-    others += messages[known:]
-    try:
-        return messages == others
-    finally:
-        del others[known:]
+    return last >= 0 and some[0] is others[0] and some[last] is others[last]
 
 
 def are_alike(one: Message, other: Message | None, shapes: Shapes) -> bool:
