@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import logging
 import os
 import re
 import time
@@ -13,6 +11,7 @@ from dataclasses import replace
 from typing import Any, Literal, NoReturn, Self
 from weakref import finalize
 
+from policyctx import lazy
 from policyctx.compaction.restoration import FileReader
 from policyctx.compaction.summarizers import Summarize, Summarizer
 from policyctx.definitions.items import FileLines, Message, SessionOption
@@ -517,7 +516,9 @@ class Session:
             if self.policy.policy.store.on_failure == "raise":
                 raise
             for warning in self.writes.news():
-                logging.getLogger("policyctx").warning("session %s: %s", self.session_id, warning)
+                lazy.logging.getLogger("policyctx").warning(
+                    "session %s: %s", self.session_id, warning
+                )
 
     def __enter__(self) -> Self:
         return self
@@ -529,7 +530,7 @@ class Session:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await asyncio.to_thread(self.close)
+        await lazy.asyncio.to_thread(self.close)
 
     def _memory(self) -> Memory:
         return finished(self._driver.in_steps(self._knowledge.recall()))

@@ -7,6 +7,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from typer import Context
+from typer.main import get_command
+
+from policyctx.cli.app import app
 from policyctx.policy.agents import agents_schema
 from policyctx.policy.schema import policy_schema
 from scripts.figures import pages_with_figures
@@ -28,8 +32,20 @@ def derived_files() -> dict[str, str]:
             "[English](../policy-reference.md)", chinese_reference()[0]
         ),
         "docs/steps.md": steps_page(),
+        "policyctx/cli/help.txt": help_text(),
         **pages_with_figures(ROOT),
     }
+
+
+def help_text() -> str:
+    """Return what typer prints for `policyctx --help` with 80 columns or more."""
+    command = get_command(app)
+    return (
+        command.get_help(
+            Context(command, info_name="policyctx", terminal_width=78, **command.context_settings)
+        )
+        + "\n"
+    )
 
 
 def chinese_reference() -> tuple[str, list[str]]:

@@ -66,3 +66,14 @@ def test_a_session_imports_nothing_that_only_some_placeholders_show() -> None:
         "from policyctx import Session; import sys; assert Session.apply; "
         "assert 'policyctx.outlines' not in sys.modules"
     )
+
+
+def test_a_turn_that_is_not_awaited_imports_no_event_loop() -> None:
+    statement = (
+        "import policyctx, tempfile\n"
+        "folder = tempfile.TemporaryDirectory()\n"
+        "session = policyctx.Session('context-offload', root=folder.name)\n"
+        "assert session.apply([{'role': 'user', 'content': 'List.'}]).messages"
+    )
+    slow = {"asyncio", "concurrent", "logging", "ssl", "subprocess", "tarfile"}
+    assert modules_after(statement).isdisjoint(slow)

@@ -120,15 +120,18 @@ def _pydantic_ai() -> list[Case]:
 
 
 def _windows(
-    form: Form, side: Callable[[Path], Side], policy: str, shape: str, name: str
+    form: Form, side: Callable[[Path], Side], policy: str, shape: str, name: str, *selects: str
 ) -> list[Case]:
-    """Return a sliding window three times: ours saves, does not flush, or does not save."""
-    unflushed = {"\nsteps:\n": "\nstore: {sync: never}\n\nsteps:\n"}
-    unsaved = {"do: drop\n": "do: drop\n    save: false\n"}
+    """Return a sliding window three times: ours saves, does not flush, or does not save.
+
+    `selects` are the ends of the lines behind which the policy says that it does not save.
+    """
+    saving = {f"{end}\n    save: false\n": f"{end}\n" for end in selects}
+    unflushed = {**saving, "\nsteps:\n": "\nstore: {sync: never}\n\nsteps:\n"}
     return [
-        Case(name, form, side, _ours(policy, {}, shape)),
+        Case(name, form, side, _ours(policy, saving, shape)),
         Case("the same; ours without flushing", form, side, _ours(policy, unflushed, shape)),
-        Case("the same; ours without saving", form, side, _ours(policy, unsaved, shape)),
+        Case("the same; ours without saving", form, side, _ours(policy, {}, shape)),
     ]
 
 
@@ -141,6 +144,7 @@ def _agent_framework() -> list[Case]:
         "agent-framework-sliding-window",
         "agent_framework.AgentFrameworkShape",
         "SlidingWindowStrategy(keep_last_groups=10)",
+        "replies: 9}}",
     )
 
 
@@ -152,6 +156,8 @@ def _strands() -> list[Case]:
         "strands-sliding-window",
         "strands.BedrockShape",
         "SlidingWindowConversationManager()",
+        "under: 41}}}",
+        "messages: 40}}",
     )
 
 

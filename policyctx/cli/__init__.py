@@ -9,10 +9,13 @@ from pathlib import Path
 from typing import TextIO
 
 import policyctx
+from policyctx import lazy
 from policyctx.errors import PolicyctxError, PolicyError, visible
 
 # With one of these options, `policyctx hook claude-code` is a command for people.
 _HOOK_COMMANDS = frozenset({"-h", "--help", "--install", "--uninstall"})
+# What typer prints where a line has room for it; `scripts/docs` writes it.
+_HELP, _HELP_COLUMNS = Path(__file__).with_name("help.txt"), 80
 
 
 def main() -> None:
@@ -60,6 +63,10 @@ def _run(arguments: Sequence[str]) -> object:
     """Run a command, and return its exit code if it has one."""
     if arguments == ["--version"]:  # without typer, whose import takes nearly all of the time
         print_version()
+        return 0
+    is_help = arguments in (["-h"], ["--help"]) and Path(sys.argv[0]).name == "policyctx"
+    if is_help and lazy.shutil.get_terminal_size().columns >= _HELP_COLUMNS:
+        sys.stdout.write(_HELP.read_text(encoding="utf-8"))
         return 0
     from typer import Abort  # noqa: PLC0415 - needed by no one else
 

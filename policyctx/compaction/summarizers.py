@@ -1,15 +1,16 @@
 """`Summarizer`: what makes a summary: the shipped ones, those registered, and one try at asking."""
 
-import asyncio
+from __future__ import annotations
+
 import inspect
 from collections.abc import Awaitable, Callable, Iterator
-from concurrent.futures import Future
 from contextvars import copy_context
 from dataclasses import dataclass, replace
 from queue import SimpleQueue
 from threading import Lock, Thread
 from typing import Protocol, TypeAlias, cast, runtime_checkable
 
+from policyctx import lazy
 from policyctx.compaction.assembly import SummaryRequest
 from policyctx.compaction.prompt import with_pinned, without_pinned
 from policyctx.definitions.names import BUILT_IN_SUMMARIZERS, EXTRACTIVE, MODEL_SUMMARIZERS, NONE
@@ -140,15 +141,15 @@ async def asked_async(summarizer: Summarizer, request: SummaryRequest) -> str:
     Nobody waits for what does not obey.
     """
     summarize = getattr(summarizer, "summarize_async", summarizer.summarize)
-    asking = asyncio.ensure_future(_awaited(summarize, request))
+    asking = lazy.asyncio.ensure_future(_awaited(summarize, request))
     try:
-        await asyncio.wait([asking], timeout=request.seconds)
+        await lazy.asyncio.wait([asking], timeout=request.seconds)
     finally:
         if not asking.done():
             asking.add_done_callback(_forgotten)
             asking.cancel()
     if not asking.done():
-        await asyncio.sleep(0)  # it gets the cancellation before the next attempt
+        await lazy.asyncio.sleep(0)  # it gets the cancellation before the next attempt
         raise _too_slow(request.seconds)
     try:
         answer = asking.result()
@@ -157,7 +158,7 @@ async def asked_async(summarizer: Summarizer, request: SummaryRequest) -> str:
     return _checked(answer, request)
 
 
-def _forgotten(late: asyncio.Future[object]) -> None:
+def _forgotten(late: lazy.asyncio.Future[object]) -> None:
     """Take the exception of a call that was left behind, which asyncio would log."""
     if not late.cancelled():
         late.exception()
@@ -168,7 +169,7 @@ async def in_thread(function: Callable[[], object]) -> object:
 
     Raises `SummaryError` for what it raises.
     """
-    outcome = await asyncio.wrap_future(started(function))
+    outcome = await lazy.asyncio.wrap_future(started(function))
     return outcome.answer()
 
 
@@ -188,7 +189,7 @@ class Called:
 
     def answer(self) -> object:
         """Return what was returned; raises `SummaryError` for an exception, all else as it is."""
-        if isinstance(self.error, Exception | asyncio.CancelledError):
+        if isinstance(self.error, Exception | lazy.asyncio.CancelledError):
             raise _failure(self.error) from _chained(self.error)
         if self.error is not None:
             raise self.error
@@ -204,9 +205,9 @@ class Worker:
     def __init__(self) -> None:
         self._calls: SimpleQueue[Callable[[], None] | None] | None = None
 
-    def call(self, function: Callable[[], object]) -> Future[Called]:
+    def call(self, function: Callable[[], object]) -> lazy.futures.Future[Called]:
         """Return what will come of a call of the function."""
-        future: Future[Called] = Future()
+        future: lazy.futures.Future[Called] = lazy.futures.Future()
         future.set_running_or_notify_cancel()  # from now on it cannot be cancelled under the thread
         context = copy_context()
 
@@ -239,7 +240,7 @@ def _run_each(calls: Iterator[Callable[[], None] | None]) -> None:
             run()
 
 
-def started(function: Callable[[], object]) -> Future[Called]:
+def started(function: Callable[[], object]) -> lazy.futures.Future[Called]:
     """Call a function in a thread of its own."""
     worker = Worker()
     try:
@@ -251,14 +252,14 @@ def started(function: Callable[[], object]) -> Future[Called]:
 def _in_own_loop(awaitable: Awaitable[object], seconds: float) -> object:
     async def waited() -> object:
         try:
-            async with asyncio.timeout(seconds) as waiting:
+            async with lazy.asyncio.timeout(seconds) as waiting:
                 return await awaitable
         except TimeoutError:
             if waiting.expired():
                 raise _too_slow(seconds) from None
             raise
 
-    return asyncio.run(waited())
+    return lazy.asyncio.run(waited())
 
 
 def _checked(answer: object, request: SummaryRequest) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from operator import is_
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -242,7 +242,7 @@ class Facts:
     @cached_property
     def tokens_beside(self) -> int:
         """Tokens of `beside`; raises `MessagesError` for a value that is not JSON."""
-        return sum([self.parts.tokens(part, self._tokens_of_part) for part in self.beside])
+        return sum(map(partial(self.parts.tokens, count=self._tokens_of_part), self.beside))
 
     @property
     def chars_beside(self) -> int:

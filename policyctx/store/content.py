@@ -4,7 +4,8 @@
 `WriterStore` puts contents where the caller's own writer puts them.
 """
 
-import asyncio
+from __future__ import annotations
+
 import hashlib
 import inspect
 import os
@@ -12,6 +13,7 @@ from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from policyctx import lazy
 from policyctx.definitions.items import Item
 from policyctx.errors import StoreError
 from policyctx.messages.json_text import JSON
@@ -93,12 +95,12 @@ class Origin:
     is not stored twice. None: only the text can be restored."""
 
     @classmethod
-    def of(cls, item: Item, *, tokens: int | None, block: JSON) -> "Origin":
+    def of(cls, item: Item, *, tokens: int | None, block: JSON) -> Origin:
         """Return the origin of an item; `tokens` is None where they were not counted."""
         found = item.item_id, item.type, item.tool_use_id, item.tool, item.role, item.message
         return cls(*found, item.turn, tokens, block)
 
-    def without_block(self) -> "Origin":
+    def without_block(self) -> Origin:
         """Return the origin without its block."""
         # By hand, since `replace` takes four times as long.
         item = self.item_id, self.item_type, self.tool_use_id, self.tool_name
@@ -193,7 +195,7 @@ class WriterStore:
         writer: FileWriter | AsyncFileWriter,
         *,
         on_conflict: Literal["suffix", "overwrite", "error"] = "suffix",
-        loop: asyncio.AbstractEventLoop | None = None,
+        loop: lazy.asyncio.AbstractEventLoop | None = None,
     ) -> None:
         self.root = absolute_root(root)
         self._writer, self._on_conflict, self._loop = writer, on_conflict, loop
@@ -250,7 +252,7 @@ class WriterStore:
             if inspect.iscoroutine(pending):
                 pending.close()
             raise TypeError("the writer is asynchronous, so the call has to be as well")
-        asyncio.run_coroutine_threadsafe(_awaited(pending), self._loop).result()
+        lazy.asyncio.run_coroutine_threadsafe(_awaited(pending), self._loop).result()
 
 
 async def _awaited(pending: Awaitable[None]) -> None:

@@ -6,7 +6,6 @@ Also the entries that the files themselves show, for contents that no index know
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import unquote_to_bytes
 
+from policyctx import lazy
 from policyctx.definitions.names import is_url
 from policyctx.errors import CorruptContentError, StoreError
 from policyctx.messages.json_text import JSON, parsed
@@ -122,7 +122,7 @@ class ContentReader:
         """Return the text of each entry as `of` does; objects are read at the same time."""
         if not self._backend.is_remote or not entries:
             return [self.of(entry) for entry in entries]
-        with ThreadPoolExecutor(min(len(entries), _READING_THREADS)) as threads:
+        with lazy.futures.ThreadPoolExecutor(min(len(entries), _READING_THREADS)) as threads:
             return [*threads.map(self.of, entries)]
 
     def _unknown(self, key: str | os.PathLike[str]) -> str:

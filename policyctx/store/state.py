@@ -5,7 +5,6 @@ the journal is damaged. If both are damaged, the index is rebuilt from the files
 only values that this store could have written are believed.
 """
 
-import logging
 import os
 import threading
 import weakref
@@ -14,6 +13,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
+from policyctx import lazy
 from policyctx.errors import StoreError, present
 from policyctx.messages.json_text import JSON
 from policyctx.store import journal
@@ -284,7 +284,7 @@ class State:
         """Add a notice, and log it as a warning."""
         sentence = f"{self._root}/{self.folder}: {notice}"
         self.notices.append(sentence)
-        logging.getLogger("policyctx.store").warning("%s", sentence)
+        lazy.logging.getLogger("policyctx.store").warning("%s", sentence)
 
     def written_at(self, backend: Backend) -> float:
         """Return when the journal was last written, in seconds since 1970; 0.0 for none."""

@@ -3,16 +3,18 @@
 The file is a tar archive, compressed with zstd, of the session's journal and its contents.
 """
 
+from __future__ import annotations
+
 import io
 import os
 import re
-import tarfile
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from policyctx import lazy
 from policyctx.store.backend import Backend, Progress, WriteBatch, random_name
 from policyctx.store.content import PACKED, STATE_FOLDER, Content, decoded, encoded, sha256_of
 from policyctx.store.files import packing, prepare, sha256_in, unpacking
@@ -36,7 +38,9 @@ def export_session(
     """
     contents = {entry.sha256: entry for entry in index}
     with _replacing(target, mode) as file, packing(file) as packed:  # noqa: SIM117 - in this order
-        with tarfile.open(fileobj=packed, mode="w|", format=tarfile.PAX_FORMAT) as archive:
+        with lazy.tarfile.open(
+            fileobj=packed, mode="w|", format=lazy.tarfile.PAX_FORMAT
+        ) as archive:
             _add_member(archive, JOURNAL, b"".join([new_head(), *numbered(index.lines())]))
             for done, (sha256, entry) in enumerate(contents.items()):
                 progress(done, len(contents))
@@ -98,8 +102,8 @@ def _stage(batch: WriteBatch, entry: IndexEntry, text: str) -> str:
     return batch.stage(entry.path, one.document(entry.saved_at))
 
 
-def _add_member(archive: tarfile.TarFile, name: str, content: bytes) -> None:
-    member = tarfile.TarInfo(name)
+def _add_member(archive: lazy.tarfile.TarFile, name: str, content: bytes) -> None:
+    member = lazy.tarfile.TarInfo(name)
     member.size = len(content)
     member.mode = 0o600
     archive.addfile(member, io.BytesIO(content))
@@ -132,18 +136,18 @@ def import_session(backend: Backend, source: Path, progress: Progress) -> Index:
         with (
             source.open("rb") as file,
             unpacking(file) as raw,
-            tarfile.open(fileobj=raw, mode="r|") as archive,
+            lazy.tarfile.open(fileobj=raw, mode="r|") as archive,
             backend.batch() as batch,
         ):
             index = _read_index(archive)
             _write_contents(batch, archive, index, progress)
             batch.flush_folders()
-    except tarfile.TarError as error:
+    except lazy.tarfile.TarError as error:
         raise ValueError(f"no exported session: {error}") from error
     return index
 
 
-def _read_index(archive: tarfile.TarFile) -> Index:
+def _read_index(archive: lazy.tarfile.TarFile) -> Index:
     member = archive.next()
     file = archive.extractfile(member) if member and member.name == JOURNAL else None
     if file is None:
@@ -157,7 +161,7 @@ def _read_index(archive: tarfile.TarFile) -> Index:
 
 
 def _write_contents(
-    batch: WriteBatch, archive: tarfile.TarFile, index: Index, progress: Progress
+    batch: WriteBatch, archive: lazy.tarfile.TarFile, index: Index, progress: Progress
 ) -> None:
     wanted: dict[str, list[IndexEntry]] = defaultdict(list)
     for entry in index:

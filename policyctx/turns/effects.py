@@ -11,19 +11,17 @@ with an ordinary `try` and `except`. One effect calls the hook that may decline 
 
 from __future__ import annotations
 
-import asyncio
 import inspect
-import logging
 import os
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Generator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar, cast
 
+from policyctx import lazy
 from policyctx.compaction.assembly import History, SummaryRequest, Verified
 from policyctx.compaction.file_access import FileAccess
 from policyctx.compaction.restoration import FileReader, Restoration, restore
@@ -42,7 +40,6 @@ from policyctx.tokens.counter import TokenCounter
 
 T = TypeVar("T")
 Record: TypeAlias = "Mapping[str, JSON]"
-_LOG = logging.getLogger("policyctx")
 Answer: TypeAlias = bool | str | None
 
 
@@ -87,7 +84,7 @@ class Effect(ABC, Generic[T]):
 
         The thread of a cancelled effect runs on until it ends.
         """
-        return await asyncio.to_thread(self.perform, store)
+        return await lazy.asyncio.to_thread(self.perform, store)
 
     def ask(self) -> Generator[Effect[Any], Any, T]:
         """Return a generator that yields the effect to the driver and returns its outcome.
@@ -253,7 +250,7 @@ class Wait(Effect[None]):
     async def perform_async(self, store: SessionStore) -> None:
         """Let the event loop run other tasks."""
         del store
-        await asyncio.sleep(self.seconds)
+        await lazy.asyncio.sleep(self.seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,15 +321,15 @@ class AskBefore(Effect["Reason | None"]):
             return _declined(answer)
         context = copy_context()
         # This thread may run an event loop already.
-        with ThreadPoolExecutor(1, "policyctx-hook") as pool:
-            return pool.submit(context.run, asyncio.run, self._awaited(answer)).result()
+        with lazy.futures.ThreadPoolExecutor(1, "policyctx-hook") as pool:
+            return pool.submit(context.run, lazy.asyncio.run, self._awaited(answer)).result()
 
     async def perform_async(self, store: SessionStore) -> Reason | None:
         """Await an asynchronous hook, or call a synchronous one in a thread."""
         del store
         if inspect.iscoroutinefunction(self.hook):
             return await self._awaited(self.hook(self.ahead))
-        answer = await asyncio.to_thread(self._called)
+        answer = await lazy.asyncio.to_thread(self._called)
         return await self._awaited(answer) if inspect.isawaitable(answer) else _declined(answer)
 
     def _called(self) -> object:
@@ -352,7 +349,7 @@ class AskBefore(Effect["Reason | None"]):
             return self._raised(error)
 
     def _raised(self, error: Exception) -> Reason:
-        _LOG.error(
+        lazy.logging.getLogger("policyctx").error(
             "session %s: the hook before a compaction raised an exception; the compaction of step"
             " %s is not made",
             self.ahead.session_id,

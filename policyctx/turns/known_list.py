@@ -26,7 +26,14 @@ from policyctx.planning.plan import Plan
 from policyctx.planning.planner import Planner
 from policyctx.planning.reapplying import Form
 from policyctx.store.content import Content, Origin
-from policyctx.turns.sources import Sources, are_alike, differences, moved, position_of
+from policyctx.turns.sources import (
+    Sources,
+    are_alike,
+    differences,
+    have_same_ends,
+    moved,
+    position_of,
+)
 
 
 class _Made(NamedTuple):
@@ -102,16 +109,16 @@ class KnownList:
         known = len(self.given)
         if self._is_outdated or len(messages) < known or self._is_output(messages):
             return False
-        beginning = messages[:known] if type(messages) is list else [*islice(messages, known)]
+        messages = messages if type(messages) is list else [*messages]
         for comes_back in (self.comes_back, not self.comes_back):
             other = self.left if comes_back else self.given
             if comes_back and not self._edited:
                 continue
-            if (differing := differences(beginning, other, self._shapes)) is not None:
+            if (differing := differences(messages, other, self._shapes)) is not None:
                 if self._reads_otherwise(messages[known:]):
                     return False
                 self.comes_back = comes_back
-                self._take(beginning, differing)
+                self._take(messages, differing)
                 self._changed_since = set()
                 if comes_back:
                     self._given_at = self.conversation.checkpoint()
@@ -190,16 +197,20 @@ class KnownList:
             return sum(f.file is not None and f.placeholder is not None for f in fates)
         return sum(any(file in item.text for file in files) for item in conversation.items)
 
-    def _take(self, beginning: list[Message], differing: Collection[int]) -> None:
+    def _take(self, messages: list[Message], differing: Collection[int]) -> None:
         """Replace the known messages by these equal objects, so that these are returned.
 
-        At the `differing` positions markers may have moved. In an edited message they move in both
+        Of a list without edits it is left to `edited`, if most are the objects that are known. At
+        the `differing` positions markers may have moved. In an edited message they move in both
         forms, the one that the caller gave and the other one.
         """
-        given, left = beginning, cast("list[Message | None]", beginning[:])
+        if not (self._edited or differing) and have_same_ends(messages, self.given):
+            return
+        given = messages[: len(self.given)]
+        left = cast("list[Message | None]", given[:])
         new = {}
         for message in self._edited.intersection(differing):
-            given_now = self.conversation.reading.shaped(message, beginning[message])
+            given_now = self.conversation.reading.shaped(message, given[message])
             new[message] = markers_of(given_now.message)
         known, other = (self.given, given) if self.comes_back else (self.left, left)
         for message in self._edited:
@@ -322,6 +333,9 @@ class KnownList:
 
         Raises `InvalidResultError` if a provider would reject the list because of it.
         """
+        if not self._edited and (plan.new or plan.compaction):
+            self.given = [*islice(self.messages, len(self.given))]
+            self.left = [*self.given]
         if not plan.new:
             self._checked, self._restructured = {}, frozenset()
             return {}

@@ -156,7 +156,7 @@ class Tallied:
         changed = {position for position, _ in conversation.history[self._changes :]}
         self._changes = len(conversation.history)
         inner = {i for position in changed for i in conversation.inside(position)}
-        for position in changed | inner.intersection(conversation.fates):
+        for position in changed | (conversation.fates.keys() & inner):
             freed = _freed(conversation, position, facts)
             self._sum += freed - self._freed.get(position, 0)
             self._freed[position] = freed

@@ -9,8 +9,8 @@ continue a reply: that call comes back, or the result becomes a text of the user
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import chain, pairwise
 
 from policyctx.compaction.assembly import WrittenMessage
@@ -29,6 +29,7 @@ from policyctx.turns.replacement import Places, Replaced, Replacement
 from policyctx.turns.sources import (
     Sources,
     differences,
+    have_same_ends,
     indices,
     joined,
     moved,
@@ -81,7 +82,7 @@ class Replacements:
         self.back -= {*replacement.gone}
         reading = Reading(self.shapes, made.messages)
         self._replaced = self._with_late_results(made, reading, Ledger())
-        return self._replaced
+        return replace(self._replaced, messages=self._replaced.messages[:])
 
     @property
     def gone(self) -> frozenset[ItemKey]:
@@ -167,10 +168,9 @@ class Replacements:
         """
         known = len(self._given)
         is_cut = len(messages) < known or (self._is_open and len(messages) > known)
-        given, new = list(messages), list(messages[known:])
-        del given[known:]
+        given = messages if type(messages) is list else list(messages)
+        new = given[known:]
         differing = None if not known or is_cut else differences(given, self._given, self.shapes)
-        given += new
         is_anew = (
             differing is None
             or self._complete_history(new)
@@ -179,32 +179,50 @@ class Replacements:
         )
         self.is_anew = is_anew and bool(self.made)
         if differing is None or is_anew:
-            self._asked = None
-            self._replaced = self._applied(given, ledger, policy)
+            self._asked, self._given = None, given[:]
+            self._replaced = self._applied(given[:], ledger, policy)
         else:
-            self._replaced = self._continued(given, differing)
-        self._given = given
-        is_same = self._replaced.sources == whole(len(given)) and not self._replaced.places
-        return messages if is_same else list(self._replaced.messages)
+            self._continue(given, differing)
+        last = self._replaced
+        if last.sources == whole(len(given)) and not last.places:
+            return messages
+        return last.messages[:] if differing is None or is_anew else self._continued(given)
 
-    def _continued(self, given: list[Message], differing: Iterable[int]) -> Replaced:
-        """Return the last list with the messages, markers and continuation of this one."""
-        last, known = self._replaced, len(self._given)
-        sources = joined([*last.sources, range(known, len(given))])
-        messages = last.messages + given[known:]
-        position = 0
-        for one in sources:
-            if one is not None:
-                messages[position : position + len(one)] = given[one.start : one.stop]
-            position += 1 if one is None else len(one)
-        for position in last.places:
-            messages[position] = last.messages[position]
+    def _continue(self, given: list[Message], differing: Collection[int]) -> None:
+        """Add the continuation of the last list, and the markers that moved in edited messages."""
+        last, new = self._replaced, given[len(self._given) :]
+        sources = joined([*last.sources, range(len(self._given), len(given))])
+        edited = {}
         for source in differing:
             at = position_of(sources, source)
             if at is not None and (places := last.places.get(at)) is not None:
                 markers = markers_of(self.shapes.shaped(given[source]).message)
-                messages[at] = moved(messages[at], markers, places, self.shapes)
-        return Replaced(messages, sources, last.places)
+                edited[at] = moved(last.messages[at], markers, places, self.shapes)
+        for at, message in edited.items():
+            last.messages[at] = message
+        last.messages.extend(new)
+        if differing or not have_same_ends(given, self._given):
+            self._given = given[:]
+        else:
+            self._given += new
+        self._replaced = Replaced(last.messages, sources, last.places)
+
+    def _continued(self, given: list[Message]) -> list[Message]:
+        """Return the last list with the messages of this one, which are as those were."""
+        last, messages = self._replaced, given[:]
+        at, end = len(last.messages), len(given)
+        for one in reversed(last.sources):
+            if one is None:
+                at -= 1
+                messages.insert(end, last.messages[at])
+            else:
+                at -= len(one)
+                del messages[one.stop : end]
+                end = one.start
+        del messages[:end]
+        for at in last.places:
+            messages[at] = last.messages[at]
+        return messages
 
     def _applied(self, messages: list[Message], ledger: Ledger, policy: OffloadPolicy) -> Replaced:
         self._is_open, self._used = False, set(range(self._came_with(messages)))

@@ -8,13 +8,12 @@ that has imported it; a session never imports it first.
 from __future__ import annotations
 
 import json
-import logging
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from logging import Logger
 from typing import TYPE_CHECKING
 
+from policyctx import lazy
 from policyctx.definitions.items import NEVER_REPLACED, NEVER_TAKEN, Item
 from policyctx.definitions.tokenizers import TOKENIZERS
 from policyctx.errors import StoreError
@@ -36,6 +35,8 @@ from policyctx.turns.memory import Memory
 from policyctx.turns.result import Result
 
 if TYPE_CHECKING:
+    from logging import Logger
+
     from policyctx.turns.telemetry import Telemetry
 
 # Levels of `logging`, which is slow to import.
@@ -403,7 +404,7 @@ def log_blindness(memory: Memory, policy: OffloadPolicy, session_id: str) -> Non
             " model call, and a stream of OpenAI's chat has its usage with"
             " stream_options={'include_usage': True}"
         )
-        logging.getLogger("policyctx").warning("session %s: %s", session_id, warning)
+        lazy.logging.getLogger("policyctx").warning("session %s: %s", session_id, warning)
 
 
 # No text has more tokens for each of its characters, except a few that nobody writes.

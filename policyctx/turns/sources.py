@@ -92,17 +92,24 @@ def joined(sources: Iterable[range | None]) -> Sources:
 
 
 def differences(
-    messages: Sequence[Message], others: Sequence[Message | None], shapes: Shapes
+    messages: list[Message], others: list[Message] | list[Message | None], shapes: Shapes
 ) -> list[int] | None:
-    """Return the positions at which two lists of one length differ though the messages are alike.
+    """Return where a list differs from the `others` that it begins with, though they are alike.
 
     Returns None if the messages at some position are not alike, see `are_alike`.
     """
-    if messages and messages[-1] is others[-1] and messages == others:
-        return []  # most likely the same objects, which are compared quickest all at once
     found: list[int] = []
-    for first in range(0, len(messages), _SLICE):
-        some, there = messages[first : first + _SLICE], others[first : first + _SLICE]
+    known = len(others)
+    if have_same_ends(messages, others):
+        others += messages[known:]  # lists of one length are compared without a copy of either
+        try:
+            if messages == others:
+                return found
+        finally:
+            del others[known:]
+    for first in range(0, known, _SLICE):
+        there = others[first : first + _SLICE]
+        some = messages[first : first + len(there)]
         if some == there:
             continue
         for i in compress(count(first), map(ne, some, there)):
@@ -110,6 +117,12 @@ def differences(
                 return None
             found.append(i)
     return found
+
+
+def have_same_ends(some: Sequence[object], others: Sequence[object]) -> bool:
+    """Return whether the first and the last of `others` are the objects that `some` have there."""
+    last = len(others) - 1
+    return last >= 0 and some[0] is others[0] and some[last] is others[last]
 
 
 def are_alike(one: Message, other: Message | None, shapes: Shapes) -> bool:

@@ -11,12 +11,12 @@ import os
 import stat
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing, suppress
 from functools import partial
 from pathlib import Path
 from typing import IO, Self, TypeAlias, cast
 
+from policyctx import lazy
 from policyctx.store.backend import TEMPORARY, FileStatus, random_name
 from policyctx.store.local.folder import (
     NEW_FILE,
@@ -225,7 +225,9 @@ class Batch:
             if len(waiting) == 1:
                 flush_file(waiting[0].number)
             elif waiting:
-                with ThreadPoolExecutor(min(_FLUSHING_THREADS, len(waiting))) as threads:
+                with lazy.futures.ThreadPoolExecutor(
+                    min(_FLUSHING_THREADS, len(waiting))
+                ) as threads:
                     for _ in threads.map(flush_file, [opened.number for opened in waiting]):
                         pass
         finally:

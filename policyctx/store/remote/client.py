@@ -10,12 +10,12 @@ import random
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import unquote, urlsplit
 
+from policyctx import lazy
 from policyctx.definitions.items import HostObject
 from policyctx.errors import MissingExtraError, StoreError
 from policyctx.store.backend import AwayError, StoreUrl
@@ -178,7 +178,7 @@ class ObjectClient:
         if len(calls) <= 1:
             return [call() for call in calls]
         # Threads cost little beside a request, and hundreds of stores may wait for their next turn.
-        with ThreadPoolExecutor(min(len(calls), _AT_A_TIME)) as threads:
+        with lazy.futures.ThreadPoolExecutor(min(len(calls), _AT_A_TIME)) as threads:
             waiting = [threads.submit(call) for call in calls]
         return [one.result() for one in waiting]
 
