@@ -109,16 +109,16 @@ class KnownList:
         known = len(self.given)
         if self._is_outdated or len(messages) < known or self._is_output(messages):
             return False
-        messages = messages if type(messages) is list else [*messages]
+        given = messages if type(messages) is list else [*messages]
         for comes_back in (self.comes_back, not self.comes_back):
             other = self.left if comes_back else self.given
             if comes_back and not self._edited:
                 continue
-            if (differing := differences(messages, other, self._shapes)) is not None:
+            if (differing := differences(given, other, self._shapes)) is not None:
                 if self._reads_otherwise(messages[known:]):
                     return False
                 self.comes_back = comes_back
-                self._take(messages, differing)
+                self._take(given, differing)
                 self._changed_since = set()
                 if comes_back:
                     self._given_at = self.conversation.checkpoint()
