@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import re
 from bisect import bisect
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from heapq import heappush, heappushpop, merge
-from itertools import chain, islice
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from heapq import merge
+from itertools import chain, groupby
 from operator import attrgetter
 from typing import NamedTuple, TypeAlias
 
 from policyctx.compaction.extractive.files import FileState
 from policyctx.compaction.extractive.languages import Cues
 from policyctx.compaction.extractive.said import Quote, weight_of
+from policyctx.compaction.extractive.state import NEWEST_CALLS
 from policyctx.compaction.extractive.texts import GAP, NAME, shortened, values_in
 from policyctx.compaction.extractive.writing import (
     ENTRY,
@@ -64,13 +66,15 @@ class Unit(NamedTuple):
 _ORDERS, _USERS_FACTS, _USERS_REST, _LITTLE = 180.0, 60.0, 12.0, 4.0
 _CHANGED_FILE, _OTHER_FILE, _EARLIER = 16.0, 2.0, 40.0
 _OF_WORK = 4.0
-_RATES = {Group.AGENT: 8.0, Group.TASKS: 60.0, Group.STEPS: 8.0, Group.RESULTS: 8.0}
+_RATES = {Group.AGENT: 8.0, Group.TASKS: 60.0, Group.STEPS: 8.0, Group.RESULTS: 0.25}
 _LAST = 12.0
 # What a word of news weighs against coming last.
 _NEWS = 0.4
+# Characters of a result that is kept before longer ones.
+_SHORT_RESULT = 300
 # So many of its pieces are kept before its beginning.
 _END_OF_LAST = 4
-# Quotes of one rate that are held in memory.
+# Quotes from which on those without room are not kept.
 _MOST_HELD = 250
 # Tokens of the label above a group, of the heading, and around an entry.
 _ABOVE, _AROUND, _CHARS_PER_TOKEN = 10.0, 2, 4
@@ -81,7 +85,7 @@ def ranked(contents: Contents, cues: Cues) -> tuple[Unit, ...]:
 
     The order depends on the contents alone.
     """
-    entries = [(group, *one) for group in Group for one in enumerate(contents.of(group))]
+    entries = [(group, *one) for group in Group for one in _positioned(contents.of(group))]
     counts = {group: position + 1 for group, position, _ in entries}
     entries.sort(key=_by_place)
     entries.reverse()
@@ -90,7 +94,7 @@ def ranked(contents: Contents, cues: Cues) -> tuple[Unit, ...]:
     while entries:
         group, position, one = entries.pop()
         text, depth = written(one, group), 0
-        rated = _rated(one, group, cues, position=position, count=counts[group])
+        rated = _rated(one, group, cues, text, position=position, count=counts[group])
         if isinstance(one, Quote):
             depth, place = one.depth, place + one.gap  # for the lines without a unit
         place += 1
@@ -113,40 +117,87 @@ def _by_rank(units: list[Unit], rate: float) -> Iterator[tuple[float, int, Unit]
         yield size / rate, unit.place, unit
 
 
-_Leads: TypeAlias = tuple[tuple[int, Quote], ...]
-_Held: TypeAlias = tuple[float, int, Quote, _Leads]
+def _positioned(entries: Iterable[Entry]) -> Iterator[tuple[int, Entry]]:
+    """Yield the entries of a group, each with its position; what has no room counts."""
+    position = -1
+    for one in entries:
+        position += (isinstance(one, Quote) and one.gap) or 1
+        yield position, one
 
 
-def held(quotes: Iterator[Quote], cues: Cues) -> list[Quote]:
-    """Return the quotes, of very many of one rate the weightiest and newest, with their leads.
+_Kind: TypeAlias = "tuple[bool, float, float]"
 
-    That is more than a summary has room for. It depends on no limit, so that a larger one loses
-    nothing.
+
+def with_room(quotes: Iterable[Quote], room: int, cues: Cues) -> list[Quote]:
+    """Return the quotes, of many without those that a summary of `room` words cannot have.
+
+    These have newer ones of their stream before them that weigh no less and fill the summary. The
+    quote behind them counts them in its gap.
     """
-    first = [*islice(quotes, _MOST_HELD)]
-    if len(first) < _MOST_HELD:
-        return first
-    streams: dict[tuple[bool, float], list[_Held]] = {}
-    known = set[str]()
-    above: _Leads = ()
-    for i, one in enumerate(chain(first, quotes)):
-        of_one = (lead for lead in above if lead[1].message == one.message)
-        above = (*(lead for lead in of_one if lead[1].depth < one.depth),)
-        rated = _rated(one, SAID[one.user], cues)
-        stream = streams.setdefault((one.user, rated.rate), [])
-        if len(stream) < _MOST_HELD:
-            heappush(stream, (rated.weight, i, one, above))
-        elif one.text not in known:
-            _, _, left, _ = heappushpop(stream, (rated.weight, i, one, above))
-            known.discard(left.text)
-        known.add(one.text)
-        above = (*above, (i, one))
-    first.clear()
-    found = {i: one for stream in streams.values() for _, i, one, _ in stream}
-    found |= (lead for stream in streams.values() for *_, leads in stream for lead in leads)
-    return [
-        found[i] if not i or i - 1 in found else found[i]._replace(gap=True) for i in sorted(found)
-    ]
+    found, kinds, known = list[Quote](), list[_Kind](), dict[_Kind, _Kind]()
+    most = _MOST_HELD
+    for new in chain(quotes, (None,)):
+        if new is not None:
+            found.append(new)
+        if len(found) > most or (new is None and kinds):
+            for one in found[len(kinds) :]:
+                rated = _rated(one, SAID[one.user], cues)
+                kind = one.user, rated.rate, rated.weight
+                kinds.append(known.setdefault(kind, kind))
+            repeated = _repeated(found)
+            lost = _lost(found, kinds, room, repeated)
+            newest = {one.user: one.message for one in found}.values()
+            repeated = {i for i in repeated if found[i].message not in newest}
+            kinds = [kind for i, kind in enumerate(kinds) if i not in lost and i not in repeated]
+            found = [*_without(found, lost, repeated)]
+            most = len(found) + max(_MOST_HELD, len(found))
+    return found
+
+
+def _repeated(quotes: Sequence[Quote]) -> set[int]:
+    """Return which quotes are of messages that say nothing new."""
+    known, found, before = (set[str](), set[str]()), set[int](), list[int]()
+    for (_, user), group in groupby(range(len(quotes)), lambda i: quotes[i][1:3]):
+        for i in before:
+            known[quotes[i].user].add(quotes[i].text)
+        before = [*group]
+        if all(quotes[i].text in known[user] and not quotes[i].last for i in before):
+            found.update(before)
+    return found
+
+
+def _lost(
+    quotes: Sequence[Quote], kinds: Sequence[_Kind], room: int, repeated: Container[int]
+) -> set[int]:
+    """Return which quotes have no room. Titles and leads stay with what is under them."""
+    words = Counter[_Kind]()
+    lost, message, depth = set[int](), -1, 0
+    for i in (i for i in reversed(range(len(quotes))) if i not in repeated):
+        one, (*stream, weight) = quotes[i], kinds[i]
+        ahead = (n for (*other, least), n in words.items() if other == stream and least >= weight)
+        leads = one.message == message and one.depth < depth
+        if one.last or leads or sum(ahead) <= room:
+            words[kinds[i]] += 0 if one.last else words_in(one.text)
+            message, depth = one.message, one.depth
+            if i + 1 in lost and quotes[i + 1].message == message and quotes[i + 1].depth > depth:
+                lost.remove(i + 1)  # a lead stays one
+        else:
+            lost.add(i)
+    return lost
+
+
+def _without(
+    quotes: Sequence[Quote], lost: Container[int], repeated: Container[int]
+) -> Iterator[Quote]:
+    missing = [0, 0]
+    for i, one in enumerate(quotes):
+        if i in lost:
+            missing[one.user] += one.gap or 1
+        elif i in repeated:
+            missing[one.user] += one.gap if one.gap > 1 else 0
+        else:
+            more, missing[one.user] = missing[one.user], 0
+            yield one._replace(gap=(one.gap or 1) + more) if more else one
 
 
 _GROUPS = [*Group]
@@ -194,8 +245,13 @@ class _Rated(NamedTuple):
     hard: bool = False
 
 
-def _rated(one: Entry, group: Group, cues: Cues, *, position: int = 0, count: int = 1) -> _Rated:
-    """Return what the rank of an entry depends on: its place among `count` of its group."""
+def _rated(
+    one: Entry, group: Group, cues: Cues, text: str = "", *, position: int = 0, count: int = 1
+) -> _Rated:
+    """Return what the rank of an entry depends on.
+
+    `text` is how it is written, and `position` its place in its group of `count` entries.
+    """
     if isinstance(one, FileState):
         return _Rated(_CHANGED_FILE if one.is_changed else _OTHER_FILE, -position)
     if group in {Group.USER, Group.EARLIER}:
@@ -205,6 +261,9 @@ def _rated(one: Entry, group: Group, cues: Cues, *, position: int = 0, count: in
         rate, weight = _LAST, weight if position >= count - _END_OF_LAST else -weight
     elif one.working:
         rate = _OF_WORK
+    elif group is Group.RESULTS:
+        rate = _RATES[Group.STEPS] if position >= count - NEWEST_CALLS else rate
+        weight += count * (len(text) <= _SHORT_RESULT) + count * text.startswith("- git ")
     elif group is Group.TASKS:
         weight = -weight
     elif group is Group.AGENT:

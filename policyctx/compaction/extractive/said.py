@@ -76,14 +76,12 @@ class Quote(NamedTuple):
     """Whether it is of the agent's last messages."""
     working: bool = False
     """Whether the agent said it before its calls."""
-    gap: bool = False
-    """Whether pieces before it were left out."""
+    gap: int = 0
+    """1 if pieces before it were left out, and one more for each that no summary has room for."""
     depth: int = 0
     """How many titles and leads of its message it is under."""
     ago: int = 0
     """How many calls came after it, if the agent said it."""
-    failed: bool = False
-    """Whether the last run of a check before it failed, if the agent ended its work with it."""
     inner: bool = False
     """Whether it is in the middle of a long message of the user, and no rule."""
 
@@ -117,7 +115,7 @@ def quotes_in(history: History, reading: Reading, skipped: frozenset[int]) -> It
                 )
                 for one in pieces_of(item.text, of_agent=True)
             )
-            yield from ends_of(found, is_newest=False, most=_MOST_PIECES)
+            yield from found if is_last else ends_of(found, is_newest=False, most=_MOST_PIECES)
 
 
 def ends_of(
@@ -139,11 +137,14 @@ def ends_of(
             middle = rest.popleft()
             is_inner = not cues_of().standing.found_in(middle.text)
             if is_newest or not is_inner:
-                yield middle._replace(inner=is_inner, gap=middle.gap or is_gap)
+                yield _behind(middle._replace(inner=is_inner), is_gap=is_gap)
             is_gap = is_inner and not is_newest
-        if rest and is_gap:
-            rest[0] = rest[0]._replace(gap=True)
-        yield from rest
+        yield from (_behind(one, is_gap=is_gap and not i) for i, one in enumerate(rest))
+
+
+def _behind(one: Quote, *, is_gap: bool) -> Quote:
+    """Return a quote, with a mark if others are missing before it."""
+    return one._replace(gap=one.gap or 1) if is_gap else one
 
 
 def _of_agent(
@@ -240,8 +241,6 @@ def _attached(item: Item) -> str:
 
 _ORDER, _STRONGER, _MOST_STRONGER, _ERRAND = 4.0, 1.5, 3, 1.0
 _EXACT, _NAMED, _WISH, _QUESTION = 2.0, 2.0, 1.5, -2.0
-# A message of so few words is hardly more than a sign of life.
-_FEW_WORDS = 2
 
 
 def weight_of(said: str, cues: Cues) -> tuple[float, bool]:
@@ -255,5 +254,4 @@ def weight_of(said: str, cues: Cues) -> tuple[float, bool]:
         weight += _ORDER + _STRONGER * min(strength - 1, _MOST_STRONGER)
         weight -= _ERRAND if cues.errands.count_in(text) >= strength else 0
     weight += _WISH * min(cues.wishes.count_in(text), 2)
-    weight += _QUESTION if not weight and words_in(text) <= _FEW_WORDS else 0
     return weight, strength > 0

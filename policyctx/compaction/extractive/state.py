@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from policyctx.compaction.extractive.files import (
@@ -32,7 +32,9 @@ from policyctx.compaction.extractive.outcomes import (
 from policyctx.compaction.extractive.said import Quote
 from policyctx.compaction.extractive.texts import GAP, one_line, shortened
 
-_MOST_TASKS, _MOST_NAMES, _MANY, _MOST_LOOKS = 30, 4, 100, 3
+_MOST_TASKS, _MOST_NAMES, _MANY, _MOST_LOOKS = 30, 4, 100, 12
+# Calls that are listed before anything else of the results.
+NEWEST_CALLS = 3
 _LONGEST_LINE, _LONGEST_COMMAND, _LONGEST_WHOLE = 160, 240, 900
 
 # Words in the name of a tool for tasks, or the field with its list.
@@ -118,7 +120,11 @@ def _follow(tasks: dict[str, Quote], call: Call) -> bool:
     return True
 
 
-# How git says that it could not put files in place.
+# Commands of git that put other files in place, and how it says that they did not, or not yet.
+_MOVES = re.compile(
+    r"\bgit (?:-C\s+\S+\s+)?(rebase|merge(?!-)|pull|cherry-pick|revert|am)\b(?! --(?:abort|quit))"
+)
+_NOTHING_NEW = re.compile(r"Already up[ -]to[ -]date|is up to date")
 _CONFLICT = re.compile(r"CONFLICT|[Cc]ould not apply|[Mm]erge conflict")
 # What runs another program, which is what counts.
 _RUNS = re.compile(
@@ -149,7 +155,7 @@ _LEADS = re.compile(r"cd |\w+=\S*$")
 # What a command of several begins behind.
 _BEGINS = re.compile(r"[;&|]+ ")
 # The mark of a step that files were changed after.
-_SINCE, _GONE = "; changed since: ", " (deleted)"
+_SINCE = "; changed since: "
 
 
 class _Step(NamedTuple):
@@ -203,14 +209,17 @@ class _Step(NamedTuple):
             return False
         return self.keys <= later.keys or bool(self.checks & later.keys)
 
-    def quoted(self, files: Sequence[FileState] | None) -> Quote:
-        """Return its line, with the names of those of the files that were changed after it."""
+    def quoted(self, files: Sequence[FileState] | None, moves: Mapping[str, int]) -> Quote:
+        """Return its line, with the names of what changed files after it.
+
+        That is the names of the `files`, and of git's commands that put others in their place.
+        """
         at = max(self.message, -1)
-        names = [] if files is None else [*filter(None, self.since.split(", "))]
         changed = (one for one in files or () if one.is_changed and one.message > at)
-        names += (f"{one.name}{_GONE * (one.state == 'deleted')}" for one in changed)
-        names = [*{name.removesuffix(_GONE): name for name in names}.values()]
-        since = ", ".join(names[:_MOST_NAMES] + ["…"] * (len(names) > _MOST_NAMES))
+        names = [] if files is None else [*filter(None, self.since.split(", "))]
+        names += (one for one, last in moves.items() if files is not None and last > at)
+        names += (one.name for one in changed)
+        since = ", ".join([*dict.fromkeys(names)][:_MOST_NAMES])
         sign = "; " if self.outcome.startswith((STARTED, NO_RESULT)) else _RESULT
         text = f"{self.command}{sign if self.outcome else ''}{self.outcome}"
         return _fact(f"{text}{_SINCE if since else ''}{since}", self.message)
@@ -245,9 +254,10 @@ def work_of(
     looks = {_SIGN.split(one.text, 1)[0]: one for one in looks_before}
     answered = next((call for call in reversed(calls) if call.result is not None), None)
     changed = max((one.message for one in files if one.is_new), default=-1)
-    for call in calls:
+    given_of, moves = dict[str, str](), dict[str, int]()
+    for i, call in enumerate(calls):
+        moves |= dict.fromkeys(_moved_by(call), call.message)
         command, at = _command_of(call), _asked_for(call, steps)
-        began, since = call.message, ""
         step = _step(command, "", call.message)
         if call.message <= changed or step.is_change:
             looks.clear()
@@ -262,22 +272,27 @@ def work_of(
                 # What goes on stands where it was started, under its new id.
                 steps[at] = steps[at]._replace(outcome=outcome)
                 continue
-            # What was changed while it ran is not in its result.
-            began, since = steps[at].message, steps[at].since
             del steps[at]
         elif step.keys or _ids_begun(call):
             command = command or _named(call)
             is_whole = not call.tool or (call is answered and not step.is_known)
             outcome = outcome_of(call, command, _LONGEST_WHOLE * is_whole)
         else:
+            is_new = call.message > changed and i >= len(calls) - _MANY
             is_of_tasks = _listed(call) is not None or _OF_ONE.search(" ".join(call.name_words))
-            if call.message > changed and call.tool and not is_of_tasks:
-                given, words = command or _given(call), shown_of(call, command)
+            if is_new and call.tool and not is_of_tasks:
+                given = command or _given(call)
+                words, result = shown_of(call, command), call.result or ""
+                given_of = {one: by for one, by in given_of.items() if by != given}
+                if len(result) > LONGEST_WORDS:
+                    # Of equal long results the newest stays.
+                    looks.pop(given_of.pop(result, ""), None)
+                    given_of[result] = given
                 looks.pop(given, None)
                 sign = "; " if call.result is None else _RESULT
                 looks |= {given: _fact(f"{given}{sign}{words}", call.message)} if words else {}
             continue
-        step = _step(command.replace(_RESULT, " "), outcome, began, since)
+        step = _step(command.replace(_RESULT, " "), outcome, call.message)
         steps = [one for one in steps if not one.is_settled_by(step)]
         steps.append(step)
         if len(steps) > 2 * _MANY:
@@ -285,14 +300,20 @@ def work_of(
             steps[:_MANY] = old[-_MOST_ENDED:]
     steps = _chosen(steps, said)
     commits = [step for step in steps if _COMMIT in step.keys][-1:]
-    quoted = (one.quoted(files if one.checks or one in commits else None) for one in steps)
+    quoted = (
+        one.quoted(files if one.checks or one in commits else None, moves if one.checks else {})
+        for one in steps
+    )
     return tuple(quoted), tuple(looks.values())[-_MOST_LOOKS:]
 
 
-def has_failed(line: Quote) -> bool:
-    """Whether the line of a command says that a check failed."""
-    step = _read(line)
-    return bool(step.checks) and NOT_MADE.match(step.outcome) is not None
+def _moved_by(call: Call) -> Iterator[str]:
+    """Yield the commands of git by which a call put other files in place."""
+    result = call.result or ""
+    is_made = call.result is not None and not _NOTHING_NEW.search(result[:LOOKED_AT])
+    if is_made and (not call.failed or _CONFLICT.search(result)):
+        bare = " | ".join(command_parts(call.command or ""))
+        yield from (f"git {one}" for one in _MOVES.findall(bare))
 
 
 def _given(call: Call) -> str:

@@ -21,12 +21,12 @@ from policyctx.compaction.extractive.fitting import (
     Unit,
     first_words,
     fitted,
-    held,
     ranked,
+    with_room,
 )
 from policyctx.compaction.extractive.languages import SHIPPED, Cues, Language, cues_of
 from policyctx.compaction.extractive.said import REPLY, UNREADABLE, Quote, ends_of, quotes_in
-from policyctx.compaction.extractive.state import has_failed, tasks_of, work_of
+from policyctx.compaction.extractive.state import tasks_of, work_of
 from policyctx.compaction.extractive.texts import lines_in, pieces_of
 from policyctx.compaction.extractive.writing import (
     NOTHING,
@@ -53,17 +53,17 @@ _ORDER = re.compile(
     r"(?:never|always|avoid|do(?: not|n't)|(?:\w+ ){0,3}protocol)\b|不要|别|必须|禁止|不得|严禁",
     re.IGNORECASE,
 )
-# Pieces of either end that are kept of an answer which the conversation has left behind.
-_OLD_PIECES = 3
 # What counts where no counter is given.
 _TOKENIZER = "o200k_base"
 
 
-def gathered(history: History, cues: Cues, *, is_stepped: bool = True) -> Contents:
+def gathered(
+    history: History, cues: Cues, *, is_stepped: bool = True, room: int | None = None
+) -> Contents:
     """Return what a history holds; raises `MessagesError` if it is not a list of messages.
 
-    Without `is_stepped` no commands are gathered, which takes half of the time, and all is there
-    that was said, also what no summary has room for.
+    Without `is_stepped` no commands are gathered, which takes half of the time. What a summary of
+    `room` words cannot hold may be missing.
     """
     reading = Reading(history.shapes)
     reading.extend(history.messages)
@@ -76,7 +76,7 @@ def gathered(history: History, cues: Cues, *, is_stepped: bool = True) -> Conten
         return [one for found in before for one in found.contents.said.get(group, ())]
 
     read = _changing(quotes_in(history, reading, skipped | frozenset(others)))
-    quotes = held(read, cues) if is_stepped else [*read]
+    quotes = [*read] if room is None else with_room(read, room, cues)
     calls = list(calls_in(reading, skipped, cues))
     del reading
     files = files_of(
@@ -111,19 +111,17 @@ def gathered(history: History, cues: Cues, *, is_stepped: bool = True) -> Conten
         return one if ago == one.ago else one._replace(ago=ago)  # so that few are held twice
 
     said, last = [*map(dated, said)], [*map(dated, last)]
-    seen, told = {one.text for one in last}, {one.text for one in users}
+    seen = {one.text for one in last}
+    told = {one.text for one in users}
     foreign = (one for found in before for one in _orders_in(found.left_over, told))
     newest = max((one.message for one in last), default=typed)
     users = [*_once(users)]
-    said = _with_ends(said, users)
     earlier = [one for found in before if (one := found.contents.left_out) is not None]
     left_out = tuple(dict.fromkeys(chain(*earlier))) if earlier else None
     if any(one.gap for one in users):
         left_out = with_archive(left_out, history.archive)
-    steps, looks = carried(Group.STEPS), carried(Group.RESULTS)
-    work = work_of(steps, looks, calls, files, max(newest, typed)) if is_stepped else ((), ())
-    if any(0 <= step.message < newest and has_failed(step) for step in work[0]):
-        last = [one._replace(failed=one.message == newest and not one.working) for one in last]
+    before_them = carried(Group.STEPS), carried(Group.RESULTS)
+    work = work_of(*before_them, calls, files, max(newest, typed)) if is_stepped else ((), ())
     return Contents(
         {
             Group.USER: users,
@@ -139,18 +137,6 @@ def gathered(history: History, cues: Cues, *, is_stepped: bool = True) -> Conten
         files,
         left_out,
     )
-
-
-def _age(one: Quote) -> tuple[bool, int]:
-    # Of an earlier summary later lines have lower numbers.
-    return one.message >= 0, abs(one.message)
-
-
-def _with_ends(said: Sequence[Quote], users: Iterable[Quote]) -> list[Quote]:
-    """Return what the agent said; of what is before the user's last two messages, both ends."""
-    turns = sorted({_age(one) for one in users if not one.pasted})[-2:]
-    old = [one for one in said if len(turns) > 1 and _age(one) < turns[0]]
-    return [*ends_of(old, is_newest=False, most=_OLD_PIECES), *said[len(old) :]]
 
 
 def _other_summaries(history: History, reading: Reading, skipped: frozenset[int]) -> dict[int, str]:
@@ -185,13 +171,17 @@ def _orders_in(text: str, told: Container[str]) -> Iterator[Quote]:
 
 def _once(quotes: Iterable[Quote], seen: Iterable[str] = ()) -> Iterator[Quote]:
     """Yield the quotes without messages that say nothing new beside those `seen`."""
-    known = {*seen}
+    known, missing = {*seen}, 0
     for _, group in groupby(quotes, key=lambda one: one.message):
-        said = [*group]
-        texts = {one.text for one in said}
-        if not texts <= known:
-            yield from said
+        first, *others = group
+        texts = {first.text, *(one.text for one in others)}
+        if texts <= known:
+            missing += sum(one.gap for one in (first, *others) if one.gap > 1)
+            continue
+        first = first._replace(gap=(first.gap or 1) + missing) if missing else first
+        yield from _changing((first, *others))
         known |= texts
+        missing = 0
 
 
 def _changing(quotes: Iterable[Quote]) -> Iterator[Quote]:
@@ -201,10 +191,10 @@ def _changing(quotes: Iterable[Quote]) -> Iterator[Quote]:
     for one in quotes:
         if before is None or one.message != before.message:
             is_gap = False
-        elif one.text == before.text and not one.last:
+        elif one.text == before.text and one.gap <= 1 and not one.last:
             is_gap = True
             continue
-        yield one._replace(gap=True) if is_gap else one
+        yield one._replace(gap=one.gap or 1) if is_gap else one
         before, is_gap = one, False
 
 
@@ -252,7 +242,7 @@ def summary_lines(
     """Return the lines of `extractive_summary`, each with the unit that it was written from."""
     limits = [limit.without(beside) for limit in limits_of(history, settings, counter)]
     cues = cues_of(tuple(languages))
-    contents = gathered(history, cues)
+    contents = gathered(history, cues, room=settings.max_words)
     layout = Layout(settings.sections)
     order, left_out = ranked(contents, cues), contents.left_out
     del contents  # the order has all of it

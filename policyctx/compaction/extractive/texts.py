@@ -54,8 +54,7 @@ _SEAM = re.compile(
     re.MULTILINE,
 )
 _PART = 10_000
-# A title of its own line: behind signs, or in bold.
-_HEADING = re.compile(r"\s*(?:(#{1,6}) (.+)|\*\*([^*]+?):?\*\*:?\s*$)")
+_HEADING = re.compile(r"\s*(#{1,6}) (.+)")
 _TAG = re.compile(r"<(/?)([A-Za-z][\w.-]{0,60})(?:\s[^<>]{0,200})?>")
 # Elements whose text the user wrote, though a program put them there.
 _TYPED = re.compile(
@@ -81,7 +80,6 @@ _LEADS_OUTPUT = (
     (_PROMPT, re.compile(r".")),
     (re.compile(r"\s*Traceback \(most recent call last\):|On branch \S+$"), re.compile(r".")),
     (re.compile(r"diff --git |@@ -\d|(?:---|\+\+\+) [ab]/"), re.compile(r"[-+ @\\]|index ")),
-    (re.compile(rf"\s*[{{\[][\"{{\[].{{{_LONGEST}}}"), re.compile("(?!)")),
 )
 # Lines of code, of tables and of listings.
 _LISTED = re.compile(r" {4}|\t|[^|\n]*\|[^|\n]*\||\s*\|\s|\S+\(\)$|[\w.-]+\s+: \S+$")
@@ -155,13 +153,11 @@ def _pieces(text: str, *, of_agent: bool) -> Iterator[Piece]:
 
 
 _FENCE = re.compile(r"^[ \t]*(?:```|~~~)[^\n]*\n?", re.MULTILINE)
-# A line with which an agent tells its client what to show.
-_DIRECTIVE = re.compile(r"^::[\w-]+\{.*\}[ \t]*$", re.MULTILINE)
 
 
 def _fenced(text: str) -> Iterator[tuple[str, bool]]:
     """Yield the parts of a text, each with whether it is a block in fences too long to quote."""
-    for i, part in enumerate(_FENCE.split(_DIRECTIVE.sub("", text))):
+    for i, part in enumerate(_FENCE.split(text)):
         is_block, is_long = i % 2 == 1, len(part) > _LONGEST
         if is_block and not is_long:
             # A line with a space before it is one piece.
@@ -299,7 +295,6 @@ def _with_lists(text: str, *, of_agent: bool) -> Iterator[tuple[str, bool, int]]
     An entry of a list, or an indented line, is one piece. A short list is in the line of its lead.
     """
     under, lead, items, titled, given = 0, "", list[tuple[str, bool]](), False, 0
-    level = 0
     for line in filter(None, _whole_lines(_FENCE.sub("", text))):
         title = _HEADING.match(line)
         is_item = not title and (BULLET.match(line) is not None or line[:1].isspace())
@@ -313,12 +308,11 @@ def _with_lists(text: str, *, of_agent: bool) -> Iterator[tuple[str, bool, int]]
             continue
         yield from _led(lead, items, under, given, is_title=titled, of_agent=of_agent)
         lead, items, titled, given = "", [], bool(title), 0
-        level = len(title[1]) if title and title[1] else level
-        under = level + (not title[1]) if title else under
-        if title and not of_agent and _turns_around(title[2] or title[3]):
-            under, lead = under - 1, f"{title[2] or title[3]}:"
+        if title and not of_agent and _turns_around(title[2]):
+            under, lead = len(title[1]) - 1, f"{title[2]}:"
         elif title:
-            yield line, True, under - 1
+            yield line, True, len(title[1]) - 1
+            under = len(title[1])
         elif is_lead:
             for one in _sentences_in(_SIGN.sub("", line).strip()):
                 if lead:

@@ -47,18 +47,23 @@ class Group(StrEnum):
 # Who speaks under one label: the agent, the user.
 SAID = (Group.AGENT, Group.USER)
 _LABELS = {group.label: group for group in Group if group is not Group.AGENT}
-_LEFT_OUT = re.compile(r"Left out: lines of the user(?:; archives? (?P<archives>.+))?\.")
+# Of summaries that were written before.
+_LABELS["Open tasks, as the agent last wrote its list:"] = Group.TASKS
+_LABELS["Edits and commands since the last messages, in order:"] = Group.STEPS
+_LEFT_OUT = re.compile(r"Left out: (?:\d+ )?lines? of the user(?:; archives? (?P<archives>.+))?\.")
 _MOST_ARCHIVES = 3
 
 HEADING = "## "
 NOTHING = "None."
 ENTRY, NOTE = "- ", " "
 # The mark of what the agent said, and of what it said before a call.
-_FAILED = ", after a check that failed"
-MARK = re.compile(
-    rf"^\[agent(?P<works>, while working)?(?P<failed>{_FAILED})?(?:, (?P<ago>\d+) calls ago)?\] "
-)
-_FILE = re.compile(r"(.+): (edited|written|deleted|read)")
+MARK = re.compile(r"^\[agent(?P<works>, while working)?(?:, (?P<ago>\d+) calls ago)?\] ")
+# The mark of what the user replied, in summaries that were written before.
+_REPLY = " [user] "
+# Of summaries that were written before, with the first line of the last change behind the state.
+_FILE = re.compile(r"(.+?): (?P<state>edited|written|deleted|read|named)(?: again)?(?:: .+)?")
+# The numbers of the lines that were read, in summaries that were written before.
+_LINES = re.compile(r":\d+-[\d,-]*$")
 # The beginning of the line of the files that were changed before the last commit.
 BEFORE_COMMIT = "Edited before the last commit: "
 
@@ -103,8 +108,7 @@ def written(one: Entry, group: Group) -> str:
         return f"{ENTRY}{one_line(one.text)}"
     # One call is what most words announce.
     ago = f", {one.ago} calls ago" if one.ago > 1 else ""
-    marks = f"{', while working' * one.working}{_FAILED * one.failed}{ago}"
-    return f"{ENTRY}[agent{marks}] {one_line(one.text)}"
+    return f"{ENTRY}[agent{', while working' * one.working}{ago}] {one_line(one.text)}"
 
 
 class ReadBack(NamedTuple):
@@ -127,10 +131,10 @@ def read_back(text: str) -> ReadBack:
             known, group = True, _LABELS.get(line, Group.USER)
             if more is not None:
                 left_out = tuple(filter(None, (more["archives"] or "").split(", ")))
-        elif known and line.startswith(ENTRY):
+        elif known and line.startswith((ENTRY, _REPLY)):
             entries += 1
             if group is not None:
-                one = _quote(group, line.removeprefix(ENTRY), -entries)
+                one = _quote(group, line.removeprefix(_REPLY).removeprefix(ENTRY), -entries)
                 group = SAID[one.user] if group in SAID else group
                 found[group].append(one)
         elif known and line.startswith(NOTE):
@@ -139,7 +143,7 @@ def read_back(text: str) -> ReadBack:
                 depth = (len(line) - len(bare)) // len(NOTE) - 1
                 one = _quote(group, bare.removeprefix(GAP), last.message)
                 one = last._replace(text=one.text, pasted=one.pasted, depth=depth)
-                one = one._replace(gap=bare.startswith(GAP))
+                one = one._replace(gap=int(bare.startswith(GAP)))
                 found[group].append(one)
         else:
             known = False
@@ -157,18 +161,18 @@ def _files_in(line: str) -> Iterator[FileState]:
         paths = line.removeprefix(BEFORE_COMMIT).split(", ")
         yield from (FileState(path, "edited", is_committed=True) for path in paths)
     elif found := _FILE.fullmatch(line):
-        paths = found[1].split(", ") if found[2] == "read" else [found[1]]
-        yield from (FileState(path, found[2]) for path in paths)
+        if found["state"] == "read":
+            paths = [_LINES.sub("", path) for path in found[1].split(", ")]
+            yield from (FileState(path, "read") for path in paths)
+        elif found["state"] != "named":  # as calls were that said nothing of a file
+            yield FileState(found[1], found["state"])
 
 
 def _quote(group: Group, line: str, message: int) -> Quote:
     mark = MARK.match(line) if group in SAID else None
     text = line[mark.end() if mark else 0 :]
     one = Quote(text, message, group in SAID and not mark, text[:1] + text[-1:] == "[]")
-    if mark is None:
-        return one
-    ago = int(mark["ago"] or 0)
-    return one._replace(working=bool(mark["works"]), failed=bool(mark["failed"]), ago=ago)
+    return one._replace(working=bool(mark["works"]), ago=int(mark["ago"] or 0)) if mark else one
 
 
 _ASKED_FOR = (Group.USER, Group.AGENT, Group.EARLIER)

@@ -17,14 +17,15 @@ from hypothesis import strategies as st
 
 from policyctx.compaction.assembly import History
 from policyctx.compaction.extractive import (
+    Group,
     extractive_summary,
     ranked_units,
     summary_lines,
 )
-from policyctx.compaction.extractive.fitting import Unit, held
+from policyctx.compaction.extractive.fitting import Unit, with_room
 from policyctx.compaction.extractive.languages import cues_of
 from policyctx.compaction.extractive.said import Quote
-from policyctx.compaction.extractive.texts import pieces_of
+from policyctx.compaction.extractive.summary import gathered
 from policyctx.messages.reading import items_of
 from policyctx.policy.models.compaction import Summary
 from policyctx.tokens.counter import counter_for
@@ -331,18 +332,24 @@ def test_one_text_of_a_megabyte_is_cut_down(unit: str) -> None:
     assert len(summary) < 50_000
 
 
-def test_of_very_many_orders_the_newest_are_held_with_their_titles() -> None:
-    text = "\n\n".join(f"# Hall {i}\n\nNever open lid {i} of the hall." for i in range(3_000))
-    pieces = (Quote(one.text, 1, user=True, depth=one.depth) for one in pieces_of(text))
-    found = held(pieces, cues_of())
-    assert len(found) < 1_500
-    assert [one.text for one in found[-2:]] == ["# Hall 2999", "Never open lid 2999 of the hall."]
-    first = next(one for one in found if one.depth)
-    assert found[found.index(first) - 1].text == f"# Hall {first.text.split()[3]}"
-    assert [one.gap for one in found].count(True) == 1
+def test_quotes_without_room_count_where_all_else_of_their_message_was_said_before() -> None:
+    texts = [(f"Hall {i} has {i} pumps.", "Never open lid 4.") for i in range(1_000)]
+    quotes = [Quote(text, i, user=True) for i, both in enumerate(texts) for text in both]
+    found = with_room(quotes, 400, cues_of())
+    assert len(found) < 300
+    assert sum(one.gap or 1 for one in found) == len(quotes)
 
 
-def test_an_order_that_is_repeated_very_often_leaves_the_others() -> None:
-    texts = ["Never open lid 4.", *("Always shut the valve.",) * 3_000, "Never open lid 5."]
-    found = held((Quote(text, i, user=True) for i, text in enumerate(texts)), cues_of())
-    assert {one.text for one in found} == {*texts}
+def test_the_places_of_quotes_are_those_of_a_summary_with_room_for_all() -> None:
+    texts = [
+        f"Hall {i} has pumps{' and valves' * 20}.\n\nNever open lid {i // 40}."
+        for i in range(1_000)
+    ]
+    lids = "\n".join(f"- Never open lid {i}." for i in range(25))
+    messages = [user("A summary."), *(user(text) for text in texts)]
+    history = History(messages, {0: f"{Group.USER}\n{lids}"})
+    whole, found = (
+        gathered(history, cues_of(), room=room).said[Group.USER] for room in (None, 400)
+    )
+    assert len(found) < 300 < len(whole)
+    assert sum(one.gap or 1 for one in found) == sum(one.gap or 1 for one in whole)

@@ -572,6 +572,8 @@ def test_an_answer_that_the_users_order_replies_to_stays_whole(order: str) -> No
             *whole,
             "- [while working] I look at the valve first.",
         ]
+        again = later(summary, user("Then tell me about all the others."), said("They are warm."))
+        assert group(again, Group.AGENT)[: len(whole)] == whole
 
 
 def test_notes_between_the_notices_of_a_program_are_left_out() -> None:
@@ -611,11 +613,23 @@ def said_in(summary: str) -> list[str]:
     return summary.partition(f"{Group.USER}\n")[2].partition("\n\n")[0].split("\n")
 
 
+def test_a_short_reply_that_an_older_summary_has_below_an_answer_is_the_users() -> None:
+    first = summary_of(user("Hi"), said("Shall I seal pump 3?"), user("Yes"), said("It is shut."))
+    older = first.replace("\n- Yes", "\n [user] Yes")
+    assert older != first
+    assert later(older) == first
+
+
 def test_where_lines_of_the_user_are_missing_is_marked_over_rounds() -> None:
     text = "\n\n".join(f"Part {i} of the plan says how they heat hall {i}." for i in range(60))
     first = summary_of(user(f"{text}\n\nNever write outside of /srv/app."), user("Go on."))
     assert " … Part 49 of the plan says how they heat hall 49." in group(first, Group.USER)
     assert later(first) == first
+
+
+def test_behind_equal_lines_of_one_message_is_a_mark() -> None:
+    lines = ["Add the first pump to the list of hall A.", "Again.", "Again.", "Then go on with B."]
+    assert told(user("\n\n".join(lines)))[1:] == [" Again.", f" … {lines[-1]}"]
 
 
 def test_code_in_fences_in_a_description_is_quoted_in_lines() -> None:
@@ -669,59 +683,3 @@ def test_what_a_command_stands_for_is_a_line_of_its_program() -> None:
 def test_instructions_in_an_element_of_the_task_are_quoted() -> None:
     task = "<instructions>\nRun one command in each reply.\n\nThen deliver.\n</instructions>"
     assert "Run one command in each reply." in summary_of(user(task))
-
-
-def test_what_stands_below_a_title_in_bold_comes_with_it() -> None:
-    option = (
-        "**Option {0}: {0} pumps**\n\n- Pros: they drain it, and hall {0} stays dry at night.\n"
-    )
-    option += "- Cons: we found that hall {0} is not reached by them."
-    asked = said("\n\n".join(["## Plan", *map(option.format, "ABC")]))
-    messages = (user("Why?"), asked, user("Option A."), said("It runs."))
-    for most in range(60, 120, 4):
-        lines = group(summary_of(*messages, max_words=most), Group.AGENT)
-        for i, line in enumerate(lines):
-            if "Pros" in line or "Cons" in line:
-                title = next(one for one in lines[i::-1] if "Option" in one)
-                assert f"Option {line.partition('hall ')[2][0]}" in title
-
-
-def test_what_the_agent_tells_its_client_to_show_is_left_out() -> None:
-    told = said('It is committed.\n\n::git-commit{cwd="/srv/app"}\n::note{body="See {a}."}')
-    assert group(summary_of(user("Commit it."), told), Group.AGENT) == ["- It is committed."]
-
-
-def test_of_an_answer_that_the_conversation_has_left_behind_the_ends_stay() -> None:
-    talk = (user("Report."), said("\n".join(PARTS)), user("And hall 4?"), said("It is warm."))
-    whole = group(summary_of(*talk), Group.AGENT)
-    assert [line.strip(" -") for line in whole[:-1]] == PARTS
-    later_on = (user("Then mend the valve."), said("It is shut."))
-    for summary in (summary_of(*talk, *later_on), later(summary_of(*talk), *later_on)):
-        found = group(summary, Group.AGENT)
-        assert found[0] == f"- {PARTS[0]}"
-        assert f" … {PARTS[-3]}" in found
-        assert len(found) == 8
-
-
-def test_a_message_of_two_words_leaves_before_what_says_more() -> None:
-    order = ranks(user("wow"), user("The pump is in hall four."), user("ok then"))
-    assert max(order, key=lambda one: order[one]) in {"wow", "ok then"}
-    assert order["The pump is in hall four."] == 0
-
-
-def test_a_report_behind_a_check_that_failed_says_so() -> None:
-    failed = ran("pytest -q", "1 failed\nexit code 1")
-    report = said("All of it works, and the tests pass.")
-    first = summary_of(user("Mend it."), *failed, report)
-    line = "- [after a check that failed] All of it works, and the tests pass."
-    assert group(first, Group.AGENT) == [line]
-    more = [one for i in range(3) for one in ran(f"ls {i}", "a", f"l{i}")]
-    again = later(first, user("Look."), *more)
-    assert group(again, Group.AGENT)[0] == line.replace("failed]", "failed, 3 calls ago]")
-    assert later(again) == again
-    passed = ran("pytest -q", "2 passed\nexit code 0", "c2")
-    assert "check that failed" not in summary_of(user("Mend it."), *failed, *passed, report)
-    assert "check that failed" not in summary_of(user("Mend it."), report, *failed)
-    refused = ran("gh pr create", "no remote\nexit code 1")
-    assert "check that failed" not in summary_of(user("Mend it."), *refused, report)
-    assert "check that failed" not in summary_of(user("Mend it."), *failed, report, *ran("ls", "a"))

@@ -120,7 +120,7 @@ def test_of_many_results_the_newest_are_quoted_each_clipped_within_itself() -> N
     ]
     found = shown(summary_of(GO, *looks, max_words=9_000))
     assert [line.partition(" =>")[0] for line in found] == [
-        f"- fetch hall_{i}" for i in range(37, 40)
+        f"- fetch hall_{i}" for i in range(28, 40)
     ]
     assert all(" … " in line and len(line) < 640 for line in found)
 
@@ -202,6 +202,28 @@ def test_a_long_result_of_a_check_or_a_failure_is_quoted(
     [line] = shown(summary_of(GO, *messages, ANNOUNCED))
     assert line.startswith(f"- {tool} ")
     assert "1 failed" in line
+
+
+def test_a_result_that_is_the_same_again_is_quoted_once() -> None:
+    page = "\n".join(f"[{i}] link to hall {i}" for i in range(200))
+    looks = [*made("c1", "click", {"id": "a"}, page), *made("c2", "click", {"id": "b"}, page)]
+    assert [line[:10] for line in shown(summary_of(GO, *looks))] == ["- click b "]
+    looks[2:2] = made("c3", "click", {"id": "a"}, "the valve of hall a")
+    assert shown(summary_of(GO, *looks))[0] == "- click a => the valve of hall a"
+
+
+def test_the_state_of_the_repository_is_kept_before_other_results() -> None:
+    looks = [
+        *ran("git log --oneline", "\n".join(f"ab12{i} Mend lid {i}" for i in range(30))),
+        *(
+            one
+            for i in range(20)
+            for one in made(f"d{i}", "fetch", {"url": f"h_{i}"}, "leaks " * 60)
+        ),
+    ]
+    assert shown(summary_of(GO, *looks, max_words=500))[0].startswith(
+        "- git log --oneline => ab120"
+    )
 
 
 def test_a_poll_of_a_command_that_is_listed_is_no_other_result() -> None:
@@ -461,7 +483,7 @@ def test_the_newest_calls_are_quoted_whatever_their_input_is() -> None:
         *made("c3", "click", {"element_id": 903}, "Research on pumps"),
         *made("c4", "hand_in", {}, "Call it again to confirm."),
     ]
-    found = shown(summary_of(GO, *looks))
+    _, *found = shown(summary_of(GO, *looks))
     assert [line.partition(" =>")[0] for line in found] == [
         "- execute",
         "- click element_id=903",
@@ -526,6 +548,29 @@ def test_a_file_that_was_only_read_before_a_commit_was_not_edited() -> None:
     commit = ran("git commit -m Mend", "[main 1ab23cd] Mend", "c2")
     summary = summary_of(GO, *edited("e1", "src/pump.py"), *read, *commit)
     assert files(summary) == ["- Edited before the last commit: src/pump.py"]
+
+
+def test_a_check_before_a_rebase_says_that_files_were_changed_since() -> None:
+    check = ran("pytest -q", "2 passed")
+    moved = ran("git rebase main", "Successfully rebased", "c2")
+    line = "- pytest -q => 2 passed; changed since: git rebase"
+    assert steps(summary_of(GO, *check, *moved))[0] == line
+    assert steps(later(summary_of(GO, *check), *moved))[0] == line
+    refused = ran("git pull", "fatal: could not read from remote\nexit code 1", "c2")
+    assert steps(summary_of(GO, *check, *refused))[0] == "- pytest -q => 2 passed"
+    elsewhere = ran("git -C '/srv/a b' pull", "Fast-forward", "c2")
+    assert steps(summary_of(GO, *check, *elsewhere))[0].endswith("; changed since: git pull")
+    same = ran("git pull", "Already up to date.", "c2")
+    assert steps(summary_of(GO, *check, *same))[0] == "- pytest -q => 2 passed"
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["git commit -m 'Mend after git merge'", "echo 'git pull'", "cat <<E\ngit rebase main\nE"],
+)
+def test_a_command_of_git_that_is_only_quoted_changed_no_file(command: str) -> None:
+    summary = summary_of(GO, *ran("pytest -q", "2 passed"), *ran(command, "ok", "c2"))
+    assert steps(summary)[0] == "- pytest -q => 2 passed"
 
 
 def test_a_rebase_that_could_not_go_on_stays_until_git_goes_on() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from time import process_time
 
 import pytest
@@ -159,22 +158,3 @@ def test_white_space_takes_linear_time(text: str) -> None:
     begin = process_time()
     assert list(pieces_of(text))
     assert process_time() - begin < 2
-
-
-def test_a_line_in_bold_is_a_title() -> None:
-    text = "# Crash\n\nIt crashes.\n\n**Expected result:**\n\nIt runs.\n\n## Notes\n\nNone of them."
-    assert [(one.text, one.depth) for one in pieces_of(f"{TALK}\n{text}")][1:] == [
-        ("# Crash", 0),
-        ("It crashes.", 1),
-        ("**Expected result:**", 1),
-        ("It runs.", 2),
-        ("## Notes", 1),
-        ("None of them.", 2),
-    ]
-
-
-def test_an_object_in_one_long_line_was_pasted() -> None:
-    record = json.dumps({"type": "message", "content": [{"text": f"part {i}"} for i in range(40)]})
-    first, second, third = pieces_of(f"{TALK}\n{record}\nhow can we prevent this?")
-    assert (first.pasted, second.pasted, third.pasted) == (False, True, False)
-    assert third.text == "how can we prevent this?"
