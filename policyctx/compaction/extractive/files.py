@@ -27,7 +27,7 @@ EXCEPTION = re.compile(rf"(?:\w+\.)*{RAISED}", re.MULTILINE)
 # How programs sum up a failure.
 REPORTED = re.compile(
     r"(?:^|[\s,(])[1-9]\d* (?:failed|failures?|failing|errors?)\b|^error(?:\[\w+\])?: \S"
-    r"|^make(?:\[\d+\])?: \*\*\* |^npm ERR! |^(?:FAILED|FAIL)\b|\bBUILD FAILED\b"
+    r"|^make(?:\[\d+\])?: \*\*\* |^npm ERR! |^(?:\[[\w:.-]+\] )?(?:FAILED|FAIL)\b|\bBUILD FAILED\b"
     r"|: (?:fatal )?error(?: [A-Z]+\d+)?: \S|^Traceback \(most recent call last\)|^panic: ",
     re.MULTILINE,
 )

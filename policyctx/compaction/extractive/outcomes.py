@@ -84,11 +84,12 @@ _FRAME = re.compile(
 _ALARM = re.compile(
     r"(?i:error|fatal|warning)(?:\[\w+\]|\s+[A-Z]+\d+)?:\s?\S|\b(?:ERROR|FATAL|WARN(?:ING)?)\b"
 )
+_WARNS = re.compile(r"\bwarn(?:ing)?\b", re.IGNORECASE)
 _PROBLEM = re.compile(rf"{_ALARM.pattern}|{RAISED}|{REPORTED.pattern}", re.MULTILINE)
 # What programs print of a test that failed, and of what it expected.
 _ERROR = re.compile(
     r"FAILED .+|E \S.*|--- FAIL: .+|[×✕●] .+|not ok \d+.*|AssertionError.*"
-    rf"|[\w./-]+\.\w+:\d+(?::\d+)?:? \S.*|.*(?:{_PROBLEM.pattern})",
+    rf"|(?:\[[\w:.-]+\] )?[\w./-]+\.\w+:\d+(?::\d+)?:? \S.*|.*(?:{_PROBLEM.pattern})",
     re.MULTILINE,
 )
 # The last command of a chain whose exit code says nothing of those before it.
@@ -111,7 +112,8 @@ def outcome_of(call: Call, command: str, most: int = 0) -> str:
     ends = f"{text[:LOOKED_AT]}\n{text[-LOOKED_AT:]}" if is_long else text
     codes = _EXIT_CODE.findall(ends)
     runs = not codes and RUNS_ON.search(ends)
-    code = f"exit code {max(codes, key=int)}" if codes else "failed" if call.failed else ""
+    code = "failed" if call.failed and not runs else ""
+    code = f"exit code {max(codes, key=int)}" if codes else code
     # The end of a long command may be in what was cut out.
     parts = [f"{sign}{plain}" for sign, plain, _ in parts_in(call.command or command)]
     if len(parts) > 1 and _CLOSES.match(parts[-1]):
@@ -134,18 +136,19 @@ def outcome_of(call: Call, command: str, most: int = 0) -> str:
     told = [line for line in said if not _EXIT_CODE.search(line) and not _FRAME.match(line)]
     shown = [*filter(_NAMES.search, told)] or [*filter(_COUNTS.search, told)]
     is_error = _ERROR.match if call.failed else _PROBLEM.search
-    errors = [*filter(is_error, told)][:_MOST_ERRORS]
+    errors = sorted(filter(is_error, told), key=lambda line: bool(_WARNS.search(line)))
+    del errors[_MOST_ERRORS:]
     if runs and not code:
         ids = ((line, ID_SAID.search(line)) for line in told)
         shown = [line[: one.end()] for line, one in ids if one][:1] or told[-_LAST_LINES:]
-        code, errors = STARTED, []
+        shown += (line for line in errors if not _WARNS.search(line) and line not in shown)
+        code, errors, said = STARTED, [], []
     elif call.failed:
-        shown = [*errors, *shown[-1:], *told[-_LAST_LINES:]]
-    else:
-        if not shown and (len(told) <= _LAST_LINES or _is_of_last(parts)):
-            shown = told[-_LAST_LINES:]
-        shown = [*errors, *shown]
-    words = marked(shown, said) or " / ".join(shown)
+        shown = [*shown[-1:], *told[-_LAST_LINES:]]
+    elif not shown and (len(told) <= _LAST_LINES or _is_of_last(parts)):
+        shown = told[-_LAST_LINES:]
+    shown = [*errors, *shown]
+    words = marked(shown, said) or " … ".join(shown)
     if errors and len(words) > LONGEST_WORDS:
         # The first error and the last line are not to be in what is cut out.
         half = LONGEST_WORDS // 2 - 1

@@ -155,7 +155,7 @@ _LEADS = re.compile(r"cd |\w+=\S*$")
 # What a command of several begins behind.
 _BEGINS = re.compile(r"[;&|]+ ")
 # The mark of a step that files were changed after.
-_SINCE = "; changed since: "
+_SINCE, _GONE = "; changed since: ", " (deleted)"
 
 
 class _Step(NamedTuple):
@@ -215,11 +215,12 @@ class _Step(NamedTuple):
         That is the names of the `files`, and of git's commands that put others in their place.
         """
         at = max(self.message, -1)
-        changed = (one for one in files or () if one.is_changed and one.message > at)
         names = [] if files is None else [*filter(None, self.since.split(", "))]
         names += (one for one, last in moves.items() if files is not None and last > at)
-        names += (one.name for one in changed)
-        since = ", ".join([*dict.fromkeys(names)][:_MOST_NAMES])
+        changed = (one for one in files or () if one.is_changed and one.message > at)
+        names += (f"{one.name}{_GONE * (one.state == 'deleted')}" for one in changed)
+        names = [*{name.removesuffix(_GONE): name for name in names}.values()]
+        since = ", ".join(names[:_MOST_NAMES] + ["…"] * (len(names) > _MOST_NAMES))
         sign = "; " if self.outcome.startswith((STARTED, NO_RESULT)) else _RESULT
         text = f"{self.command}{sign if self.outcome else ''}{self.outcome}"
         return _fact(f"{text}{_SINCE if since else ''}{since}", self.message)
@@ -258,6 +259,7 @@ def work_of(
     for i, call in enumerate(calls):
         moves |= dict.fromkeys(_moved_by(call), call.message)
         command, at = _command_of(call), _asked_for(call, steps)
+        began, since = call.message, ""
         step = _step(command, "", call.message)
         if call.message <= changed or step.is_change:
             looks.clear()
@@ -272,6 +274,8 @@ def work_of(
                 # What goes on stands where it was started, under its new id.
                 steps[at] = steps[at]._replace(outcome=outcome)
                 continue
+            # What was changed while it ran is not in its result.
+            began, since = steps[at].message, steps[at].since
             del steps[at]
         elif step.keys or _ids_begun(call):
             command = command or _named(call)
@@ -292,7 +296,7 @@ def work_of(
                 sign = "; " if call.result is None else _RESULT
                 looks |= {given: _fact(f"{given}{sign}{words}", call.message)} if words else {}
             continue
-        step = _step(command.replace(_RESULT, " "), outcome, call.message)
+        step = _step(command.replace(_RESULT, " "), outcome, began, since)
         steps = [one for one in steps if not one.is_settled_by(step)]
         steps.append(step)
         if len(steps) > 2 * _MANY:

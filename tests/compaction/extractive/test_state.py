@@ -726,8 +726,47 @@ def test_a_file_that_was_deleted_after_a_check_is_not_said_to_be_edited() -> Non
     made = edited("c1", "src/chart.py")
     gone = ran("rm -f src/chart.py", "", "c3")
     summary = summary_of(user("Mend it."), *made, *ran("make check", "3 passed", "c2"), *gone)
-    assert "make check => 3 passed; changed since: chart.py" in summary
-    assert "edited since" not in summary
+    assert "make check => 3 passed; changed since: chart.py (deleted)" in summary
+    assert "chart.py (deleted)" in later(summary)
+    assert "changed since: chart.py\n" in f"{later(summary, *made)}\n"
+
+
+def test_of_many_files_that_were_changed_after_a_check_a_mark_stands_for_the_rest() -> None:
+    changes = [one for i in range(6) for one in edited(f"e{i}", f"src/{i}.py")]
+    first = summary_of(GO, *ran("make check", "3 passed"), *changes)
+    assert steps(first) == ["- make check => 3 passed; changed since: 5.py, 4.py, 3.py, 2.py, …"]
+    assert steps(later(first)) == steps(first)
+
+
+def test_a_file_that_was_changed_while_a_check_ran_is_named() -> None:
+    began = ran("mise run test", "Process running with session ID 771")
+    ended = made("c2", "write_stdin", {"session_id": 771}, "12 passed\nexit code 0")
+    line = "- mise run test => exit code 0: 12 passed; changed since: a.py"
+    assert steps(summary_of(GO, *began, *edited("e1", "a.py"), *ended)) == [line]
+    assert steps(later(summary_of(GO, *began, *edited("e1", "a.py")), *ended)) == [line]
+
+
+def test_a_failure_in_the_output_of_a_command_that_goes_on_is_quoted() -> None:
+    warnings = "".join(f"[vet] p.c:{i}:18: warning: null character\n" for i in range(9))
+    output = f"{warnings}[test] a/b.go:7:6: undefined: has\n[test] FAIL\ta/b [build failed]\n"
+    printed = json.dumps({"session_id": 65132, "output": output})
+    code = 'text(await tools.exec_command({ cmd: "mise run check" }));'
+    messages = [chat_calls(("c1", "exec", code)), chat_result("c1", f"Output:\n{printed}")]
+    first = summary_of(GO, *messages)
+    assert steps(first) == [
+        "- mise run check; started in the background: session id 65132"
+        " … [test] a/b.go:7:6: undefined: has … [test] FAIL a/b [build failed]"
+    ]
+    polled = made("c2", "write_stdin", {"session_id": 65132}, "12 passed\nexit code 0")
+    assert steps(later(first, *polled)) == ["- mise run check => exit code 0: 12 passed"]
+
+
+def test_an_error_is_quoted_before_warnings() -> None:
+    warnings = "".join(f"p.c:{i}:18: warning: null character\n" for i in range(9))
+    [line] = steps(
+        summary_of(GO, *ran("make", f"{warnings}a.c:3:5: error: unknown type\n{warnings}"))
+    )
+    assert "a.c:3:5: error: unknown type" in line
 
 
 @pytest.mark.parametrize(
