@@ -54,7 +54,10 @@ HEADING = "## "
 NOTHING = "None."
 ENTRY, NOTE = "- ", " "
 # The mark of what the agent said, and of what it said before a call.
-MARK = re.compile(r"^\[agent(?P<works>, while working)?(?:, (?P<ago>\d+) calls ago)?\] ")
+_FAILED = ", after a command that failed"
+MARK = re.compile(
+    rf"^\[agent(?P<works>, while working)?(?P<failed>{_FAILED})?(?:, (?P<ago>\d+) calls ago)?\] "
+)
 _FILE = re.compile(r"(.+): (edited|written|deleted|read)")
 # The beginning of the line of the files that were changed before the last commit.
 BEFORE_COMMIT = "Edited before the last commit: "
@@ -100,7 +103,8 @@ def written(one: Entry, group: Group) -> str:
         return f"{ENTRY}{one_line(one.text)}"
     # One call is what most words announce.
     ago = f", {one.ago} calls ago" if one.ago > 1 else ""
-    return f"{ENTRY}[agent{', while working' * one.working}{ago}] {one_line(one.text)}"
+    marks = f"{', while working' * one.working}{_FAILED * one.failed}{ago}"
+    return f"{ENTRY}[agent{marks}] {one_line(one.text)}"
 
 
 class ReadBack(NamedTuple):
@@ -161,7 +165,10 @@ def _quote(group: Group, line: str, message: int) -> Quote:
     mark = MARK.match(line) if group in SAID else None
     text = line[mark.end() if mark else 0 :]
     one = Quote(text, message, group in SAID and not mark, text[:1] + text[-1:] == "[]")
-    return one._replace(working=bool(mark["works"]), ago=int(mark["ago"] or 0)) if mark else one
+    if mark is None:
+        return one
+    ago = int(mark["ago"] or 0)
+    return one._replace(working=bool(mark["works"]), failed=bool(mark["failed"]), ago=ago)
 
 
 _ASKED_FOR = (Group.USER, Group.AGENT, Group.EARLIER)
