@@ -229,18 +229,17 @@ def is_temporary(path: str) -> bool:
 def failing_as(verb: str, root: Root, path: str = "") -> Iterator[None]:
     """Raise `StoreError` instead of `OSError` and `ValueError`: what cannot be `verb`, and why."""
     try:
-        try:
-            yield
-        except BaseException as error:
-            # A frame may have entered a lock, and not left it: one that an interrupt has ended.
-            clear_frames(error.__traceback__)
-            raise
+        yield
     except (OSError, ValueError, RecursionError) as error:
         where = str(getattr(error, "filename", None) or path or root)
         if getattr(error, "errno", None) == errno.ELOOP:
             raise StoreError(_about_link(where, str(root)), path=where) from error
         reason = getattr(error, "strerror", None) or error
         raise StoreError(f"{where} cannot be {verb}: {reason}", path=where) from error
+    except BaseException as error:
+        if not isinstance(error, Exception):
+            clear_frames(error.__traceback__)  # one of them may hold a lock that it has just taken
+        raise
 
 
 def _about_link(path: str, root: str) -> str:
