@@ -181,8 +181,7 @@ class Conversation:
         for position, reason in waiting.items():
             self.waiting[position] = reason
             awaited = Awaited(reason.values["until"])
-            alone = awaited is Awaited.CALLS_LEAVE
-            self._awaited[awaited, self.items[position].message if alone else 0].append(position)
+            self._awaited[awaited, int(reason.values.get("message", 0))].append(position)
         entries = list(self.entries_of(decisions) if entries is None else entries)
         marks = self.marks.after(decisions)
         for decision in decisions:
@@ -524,6 +523,7 @@ class Conversation:
         there = [i for i in (position, *self.inside(position)) if self.is_there(i)]
         self.history.append((position, earlier))
         self.fates[position] = fate
+        self.waiting.pop(position, None)
         self.counts.subtract(self.items[i].type for i in there if not self.is_there(i))
         if fate.action.leaves_nothing and (earlier is None or not earlier.action.leaves_nothing):
             self._note_removal(position)
@@ -545,8 +545,8 @@ class Conversation:
     def _end_waiting(self, awaited: Awaited, message: int = 0) -> None:
         """Let the items arrive again that wait for what has happened."""
         for position in self._awaited.pop((awaited, message), ()):
-            del self.waiting[position]
-            insort(self.arriving, position)
+            if self.waiting.pop(position, None) is not None:
+                insort(self.arriving, position)
 
     def _share(self, position: int, unit: Unit) -> int:
         """Return the item's part of its message's size; none for one inside an item that is out."""

@@ -31,15 +31,15 @@ _PENDING = Reason("answer_pending")
 _UNKNOWN = Reason("protected", {"why": "a part that no step may change stays"})
 
 
-def _without_it(what: str, until: Awaited) -> Reason:
-    return Reason("without_it", {"what": what, "until": until.value})
+def _without_it(what: str, until: Awaited, **where: int) -> Reason:
+    return Reason("without_it", {"what": what, "until": until.value, **where})
 
 
 _FIRST = _without_it("an assistant message would come first", Awaited.MESSAGE_LEAVES)
 _LAST = _without_it("an assistant message would come last", Awaited.MESSAGE_COMES)
 _NONE_LEFT = _without_it("no message would be left", Awaited.MESSAGE_COMES)
 _LONE_THINKING = _without_it("only thinking would be left of its message", Awaited.TURN_BEGINS)
-_SIGNS = _without_it("the later calls of its message would lack its signature", Awaited.CALLS_LEAVE)
+_SIGNS = "the later calls of its message would lack its signature"
 
 
 class Outlook:
@@ -256,7 +256,8 @@ def removed_with(position: int, step: Step, outlook: Outlook, at: Checkpoint) ->
             return _BOUND
         signed = (i for i in conversation.reading.signed_with(member) if i not in unit)
         if any(map(outlook.is_there, signed)):
-            return _SIGNS
+            message = conversation.items[member].message
+            return _without_it(_SIGNS, Awaited.CALLS_LEAVE, message=message)
     return _why_not(unit, step, outlook, at) or unit
 
 

@@ -135,11 +135,11 @@ def _arrived(outlook: Outlook, *, with_pending: bool) -> int:
 
 
 def _on_arrival(planner: Planner, step: Step, outlook: Outlook, judged: int) -> Outcome:
-    """Run a step on arrival over what is new."""
+    """Run a step on arrival over what is new, and of which no earlier turn left a placeholder."""
     candidates = planner.candidates[step.name]
     taking = Taking(outlook, step, outlook.at)
     for position in outlook.conversation.arriving[:judged]:
-        if outlook.is_out_for(position, step):
+        if position in outlook.conversation.fates or outlook.is_out_for(position, step):
             continue
         draft = candidates.draft_on_arrival(position, outlook.at, outlook.fate)
         if draft is not None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -241,6 +242,107 @@ def test_a_result_is_dropped_on_arrival_once_the_list_can_do_without_it(
         assert Session(session.policy, root=tmp_path, session_id="s").apply(given).messages == left
     assert "x" * 9 not in str(left)
     assert ("I look." in str(left)) == ("I look." in str(call))
+
+
+SIGNED = {"extra_content": {"google": {"thought_signature": "c2ln"}}}
+SIGNED_LISTS: dict[str, list[Message]] = {
+    "chat": [
+        user("the task"),
+        chat_calls(("a", "Bash", "{}"), ("b", "Bash", "{}")),
+        chat_result("a", LARGE),
+        chat_result("b", LARGE),
+        {"role": "assistant", "content": "Done."},
+        user("go on"),
+    ],
+    "gemini": [
+        {"role": "user", "parts": [{"text": "the task"}]},
+        {
+            "role": "model",
+            "parts": [
+                {"functionCall": {"id": "a", "name": "Bash", "args": {}}},
+                {"functionCall": {"id": "b", "name": "Bash", "args": {}}},
+            ],
+        },
+        *(
+            {
+                "role": "user",
+                "parts": [
+                    {"functionResponse": {"id": i, "name": "Bash", "response": {"output": LARGE}}}
+                ],
+            }
+            for i in "ab"
+        ),
+        {"role": "model", "parts": [{"text": "Done."}]},
+        {"role": "user", "parts": [{"text": "go on"}]},
+    ],
+}
+SIGNED_LISTS["chat"][1]["tool_calls"][0] |= SIGNED
+SIGNED_LISTS["gemini"][1]["parts"][0] |= {"thoughtSignature": "c2ln"}
+
+
+def turns_of(text: str, messages: list[Message], root: Path) -> list[list[Message]]:
+    """Return what each turn leaves of a list that grows by a message.
+
+    A session that is restarted before each turn leaves the same.
+    """
+    living, found = of(text, root / "living"), []
+    for end in range(1, len(messages) + 1):
+        given = messages[:end]
+        found.append(list(living.apply(given).messages))
+        left = json.dumps(list(of(text, root / "restarted").apply(given).messages))
+        assert json.loads(left.replace("restarted", "living")) == found[-1]
+    return found
+
+
+@pytest.mark.parametrize("form", SIGNED_LISTS)
+def test_the_result_of_a_signed_call_is_dropped_once_the_later_calls_have_left(
+    form: str, tmp_path: Path
+) -> None:
+    """Each result is a message of its own, so the calls are not in the message of what waits."""
+    messages = SIGNED_LISTS[form]
+    drop = ARRIVAL.replace("do: offload", "do: drop")
+    plan = of(drop, tmp_path / "first").apply(messages[:4]).plan
+    assert [d.item.tool_use_id for d in plan.new] == ["b", "b"]
+    [kept] = [d for d in plan.decisions if d.item.text == LARGE and d.action == "keep"]
+    assert kept.reason.sentence.endswith("it stays until those calls leave")
+    assert turns_of(drop, messages, tmp_path)[-1] == [messages[0], *messages[4:]]
+
+
+@pytest.mark.parametrize("form", SIGNED_LISTS)
+def test_the_result_of_a_signed_call_waits_for_the_step_that_takes_the_later_calls(
+    form: str, tmp_path: Path
+) -> None:
+    later = "{name: b, do: drop, select: {tools: [Read], keep_recent: {items: 1}}}"
+    drop = ARRIVAL.replace("do: offload", "do: drop").rstrip().removesuffix("]")
+    first, both, large, small, *end = SIGNED_LISTS[form]
+    read, seen = (json.dumps(m).replace("Bash", "Read").replace(LARGE, "ok") for m in (both, small))
+    made = json.loads(read.replace("Read", "Bash", 1))
+    again = [json.loads(m.replace('"a"', '"c"').replace('"b"', '"d"')) for m in (read, seen)]
+    answer = json.loads(seen.replace('"b"', '"c"'))
+    messages = [first, made, large, json.loads(seen), *end, again[0], answer, again[1], *end]
+    found = turns_of(f"{drop}, {later}]\n", messages, tmp_path)
+    assert LARGE in str(found[6])
+    assert LARGE not in str(found[-1])
+
+
+@pytest.mark.parametrize("action", ["offload", "clear"])
+@pytest.mark.parametrize("moment", ["arrival", "model_call"])
+@pytest.mark.parametrize("beside", [SAID, thinking()])
+def test_what_another_step_takes_meanwhile_no_longer_waits(
+    beside: dict[str, str], moment: str, action: str, tmp_path: Path
+) -> None:
+    """The model has seen the placeholder, so what was sent stays as it is."""
+    drop = ARRIVAL.replace("do: offload", "do: drop").rstrip()
+    wording = ', placeholder: "1234"' if action == "clear" else ""
+    selected = "select: {types: [tool_result], min_chars: 300}"
+    other = f"{{name: b, on: {moment}, do: {action}, {selected}{wording}}}"
+    text = f"{drop.removesuffix(']')}, {other}]\n"
+    call = {"role": "assistant", "content": [beside, USE]}
+    end = [{"role": "assistant", "content": "Done."}, user("go on")]
+    left = turns_of(text, [user("the task"), call, results(("c0", LARGE)), *end, *end], tmp_path)
+    assert len(left[2]) == 3
+    assert LARGE not in str(left[2])
+    assert all(now[: len(before)] == before for before, now in pairwise(left[2:]))
 
 
 def test_an_item_that_arrived_before_says_so() -> None:

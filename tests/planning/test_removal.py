@@ -121,9 +121,8 @@ def test_a_removal_that_would_put_an_assistant_message_first_is_not_made(tmp_pat
     messages = [user("first"), said("hello"), user("last")]
     assert applied(text, messages, tmp_path) == messages
     [decision, _] = planned(text, messages).decisions
-    assert str(decision.reason) == (
-        "without_it: without it an assistant message would come first; it stays until that message"
-        " leaves"
+    assert decision.reason.sentence == (
+        "without it an assistant message would come first; it stays until that message leaves"
     )
 
 
@@ -146,9 +145,8 @@ def test_a_removal_that_would_put_an_assistant_message_last_is_not_made(tmp_path
     messages = [user(), said("I look."), calls(("a", "X")), results(("a", LARGE))]
     assert applied(text, messages, tmp_path) == messages
     [decision] = planned(text, messages).decisions
-    assert str(decision.reason) == (
-        "without_it: without it an assistant message would come last; it stays until a message"
-        " follows"
+    assert decision.reason.sentence == (
+        "without it an assistant message would come last; it stays until a message follows"
     )
 
 
