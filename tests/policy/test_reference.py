@@ -32,7 +32,7 @@ def test_derived_files_are_up_to_date() -> None:
 def test_an_outdated_derived_file_is_reported(tmp_path: Path) -> None:
     assert stale_files(tmp_path) == list(derived_files())
     for path, text in derived_files().items():
-        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text(text, encoding="utf-8", newline="\n")
     (tmp_path / "docs" / "steps.md").write_text("stale", encoding="utf-8")
     assert stale_files(tmp_path) == ["docs/steps.md"]
