@@ -83,7 +83,7 @@ class Quote(NamedTuple):
     ago: int = 0
     """How many calls came after it, if the agent said it."""
     failed: bool = False
-    """Whether the last run of a check before it failed, if the agent ended its work with it."""
+    """Whether the last run of a command before it failed, if the agent said it."""
     inner: bool = False
     """Whether it is in the middle of a long message of the user, and no rule."""
 

@@ -121,8 +121,8 @@ def gathered(
         left_out = with_archive(left_out, history.archive)
     before_them = carried(Group.STEPS), carried(Group.RESULTS)
     work = work_of(*before_them, calls, files, max(newest, typed)) if is_stepped else ((), ())
-    if any(0 <= step.message < newest and has_failed(step) for step in work[0]):
-        last = [one._replace(failed=one.message == newest and not one.working) for one in last]
+    failed = any(0 <= step.message < newest and has_failed(step) for step in work[0])
+    last = [one._replace(failed=one.message == newest) for one in last] if failed else last
     return Contents(
         {
             Group.USER: users,

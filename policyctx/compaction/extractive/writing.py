@@ -57,7 +57,7 @@ HEADING = "## "
 NOTHING = "None."
 ENTRY, NOTE = "- ", " "
 # The mark of what the agent said, and of what it said before a call.
-_FAILED = ", after a check that failed"
+_FAILED = ", after a command that failed"
 MARK = re.compile(
     rf"^\[agent(?P<works>, while working)?(?P<failed>{_FAILED})?(?:, (?P<ago>\d+) calls ago)?\] "
 )
