@@ -82,8 +82,6 @@ class Quote(NamedTuple):
     """How many titles and leads of its message it is under."""
     ago: int = 0
     """How many calls came after it, if the agent said it."""
-    failed: bool = False
-    """Whether the last run of a command before it failed, if the agent said it."""
     inner: bool = False
     """Whether it is in the middle of a long message of the user, and no rule."""
 

@@ -320,11 +320,6 @@ def _moved_by(call: Call) -> Iterator[str]:
         yield from (f"git {one}" for one in _MOVES.findall(bare))
 
 
-def has_failed(step: Quote) -> bool:
-    """Whether the line of a command says that it failed."""
-    return NOT_MADE.match(step.text.partition(_RESULT)[2]) is not None
-
-
 def _given(call: Call) -> str:
     """Return the tool of a call with its input, such as a path and lines, or a program."""
     given = (f"{key}={one}" if isinstance(one, int) else one for key, one in call.fields.items())

@@ -26,7 +26,7 @@ from policyctx.compaction.extractive.fitting import (
 )
 from policyctx.compaction.extractive.languages import SHIPPED, Cues, Language, cues_of
 from policyctx.compaction.extractive.said import REPLY, UNREADABLE, Quote, ends_of, quotes_in
-from policyctx.compaction.extractive.state import has_failed, tasks_of, work_of
+from policyctx.compaction.extractive.state import tasks_of, work_of
 from policyctx.compaction.extractive.texts import lines_in, pieces_of
 from policyctx.compaction.extractive.writing import (
     NOTHING,
@@ -111,7 +111,8 @@ def gathered(
         return one if ago == one.ago else one._replace(ago=ago)  # so that few are held twice
 
     said, last = [*map(dated, said)], [*map(dated, last)]
-    seen, told = {one.text for one in last}, {one.text for one in users}
+    seen = {one.text for one in last}
+    told = {one.text for one in users}
     foreign = (one for found in before for one in _orders_in(found.left_over, told))
     newest = max((one.message for one in last), default=typed)
     users = [*_once(users)]
@@ -121,8 +122,6 @@ def gathered(
         left_out = with_archive(left_out, history.archive)
     before_them = carried(Group.STEPS), carried(Group.RESULTS)
     work = work_of(*before_them, calls, files, max(newest, typed)) if is_stepped else ((), ())
-    failed = any(0 <= step.message < newest and has_failed(step) for step in work[0])
-    last = [one._replace(failed=one.message == newest) for one in last] if failed else last
     return Contents(
         {
             Group.USER: users,

@@ -57,10 +57,7 @@ HEADING = "## "
 NOTHING = "None."
 ENTRY, NOTE = "- ", " "
 # The mark of what the agent said, and of what it said before a call.
-_FAILED = ", after a command that failed"
-MARK = re.compile(
-    rf"^\[agent(?P<works>, while working)?(?P<failed>{_FAILED})?(?:, (?P<ago>\d+) calls ago)?\] "
-)
+MARK = re.compile(r"^\[agent(?P<works>, while working)?(?:, (?P<ago>\d+) calls ago)?\] ")
 # The mark of what the user replied, in summaries that were written before.
 _REPLY = " [user] "
 # Of summaries that were written before, with the first line of the last change behind the state.
@@ -111,8 +108,7 @@ def written(one: Entry, group: Group) -> str:
         return f"{ENTRY}{one_line(one.text)}"
     # One call is what most words announce.
     ago = f", {one.ago} calls ago" if one.ago > 1 else ""
-    marks = f"{', while working' * one.working}{_FAILED * one.failed}{ago}"
-    return f"{ENTRY}[agent{marks}] {one_line(one.text)}"
+    return f"{ENTRY}[agent{', while working' * one.working}{ago}] {one_line(one.text)}"
 
 
 class ReadBack(NamedTuple):
@@ -176,10 +172,7 @@ def _quote(group: Group, line: str, message: int) -> Quote:
     mark = MARK.match(line) if group in SAID else None
     text = line[mark.end() if mark else 0 :]
     one = Quote(text, message, group in SAID and not mark, text[:1] + text[-1:] == "[]")
-    if mark is None:
-        return one
-    ago = int(mark["ago"] or 0)
-    return one._replace(working=bool(mark["works"]), failed=bool(mark["failed"]), ago=ago)
+    return one._replace(working=bool(mark["works"]), ago=int(mark["ago"] or 0)) if mark else one
 
 
 _ASKED_FOR = (Group.USER, Group.AGENT, Group.EARLIER)

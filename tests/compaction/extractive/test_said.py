@@ -683,18 +683,3 @@ def test_what_a_command_stands_for_is_a_line_of_its_program() -> None:
 def test_instructions_in_an_element_of_the_task_are_quoted() -> None:
     task = "<instructions>\nRun one command in each reply.\n\nThen deliver.\n</instructions>"
     assert "Run one command in each reply." in summary_of(user(task))
-
-
-def test_a_report_behind_a_check_that_failed_says_so() -> None:
-    failed = ran("pytest -q", "1 failed\nexit code 1")
-    report = said("All of it works, and the tests pass.")
-    first = summary_of(user("Mend it."), *failed, report)
-    line = "- [after a command that failed] All of it works, and the tests pass."
-    assert group(first, Group.AGENT) == [line]
-    more = [one for i in range(3) for one in ran(f"ls {i}", "a", f"l{i}")]
-    again = later(first, user("Look."), *more)
-    assert group(again, Group.AGENT)[0] == line.replace("failed]", "failed, 3 calls ago]")
-    assert later(again) == again
-    passed = ran("pytest -q", "2 passed\nexit code 0", "c2")
-    assert "command that failed" not in summary_of(user("Mend it."), *failed, *passed, report)
-    assert "command that failed" not in summary_of(user("Mend it."), report, *failed)
