@@ -484,6 +484,16 @@ Feature: Outcomes that did not come
     When the policy is applied
     Then the summarizer is told "make it rhyme"
 
+  Scenario: 'make it short'
+    Given the policy
+      """
+      steps: [{name: summarise, do: compact}]
+      """
+    And the summarizer answers "Short."
+    And a user message of 10 tokens
+    When the policy is applied
+    Then the summarizer receives "make it short"
+
   Scenario: 'what nobody said'
     Given the policy
       """

@@ -142,3 +142,8 @@ Feature: What happens around compactions
     When the policy is applied
     Then 2 files are written
     And no archive is written
+
+  Scenario: The older words for the instructions work
+    When the policy is applied
+    Then the summarizer is told "words"
+    And the summarizer receives "words"
