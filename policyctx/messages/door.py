@@ -121,7 +121,7 @@ class Door:
         if all(map(is_, last, given)) or copies[:known] == given[:known]:
             new = {at: one for at, one in redacted.items() if at < known}
             new |= enumerate(map(self.redacted, given[known:]), known)
-            copies[known:] = map(_copied, given[known:])
+            copies = [*copies[:known], *map(_copied, given[known:])]
         else:
             before = {id(one): redacted.get(at, one) for at, one in enumerate(last)}
             before |= {id(one): one for one in redacted.values()}

@@ -101,8 +101,8 @@ def differences(
     found: list[int] = []
     known = len(others)
     if have_same_ends(messages, others):
-        others += messages[known:]  # lists of one length are compared without a copy of either
         try:
+            others += messages[known:]  # lists of one length are compared without a copy of either
             if messages == others:
                 return found
         finally:
