@@ -1,8 +1,8 @@
 """The outline of a text, by its kind."""
 
 import json
-import time
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from policyctx.outlines.outline import outline
 from policyctx.tokens.counter import counter_for
+from tests.growing import grows_at_most
 
 EXACT = counter_for("o200k_base")
 PARTS = [
@@ -263,15 +264,7 @@ def _log(size: int) -> str:
     ],
 )
 def test_the_time_grows_with_the_length(made: Callable[[int], str]) -> None:
-    outline(made(200), 100, EXACT)
-
-    def cost(size: int) -> float:
-        text, begin = made(size), time.process_time()
-        outline(text, 100, EXACT)
-        return time.process_time() - begin
-
-    small = min(cost(2_000) for _ in range(3))
-    assert min(cost(8_000) for _ in range(3)) < small * 4 * 2.5 + 0.05
+    assert grows_at_most(lambda size: partial(outline, made(size), 100, EXACT), 2_000, times=4)
 
 
 @pytest.mark.parametrize("text", ["[" * 20_000, '[{"a":' * 300 + "1" + "}]" * 300])

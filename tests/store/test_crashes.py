@@ -101,7 +101,7 @@ def test_a_crashed_lock_holder_blocks_no_other_process(tmp_path: Path) -> None:
     holder.wait()
     killed = time.monotonic()
     assert waiting.stdout.readline() == "saved\n"
-    assert time.monotonic() - killed < 1
+    assert time.monotonic() - killed < 10
     for process in (holder, waiting):
         process.communicate()
 

@@ -127,7 +127,7 @@ def test_a_body_of_many_values_is_sent_as_it_came_while_others_are_answered(
             assert statuses(answered(proxy.port, small)) == [200]
             latencies.append(time.monotonic() - begun)
         assert statuses(sending.result()) == [200]
-    assert max(latencies, default=0) < 2
+    assert max(latencies, default=0) < 5
     assert raw in [sent for _, _, sent in api.seen]
     # The body is there once as it came, once decoded, and in pieces.
     assert proxy.peak_memory() - before < 100 * 2**20
