@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
 from policyctx.messages.markers import BlockKind
@@ -91,6 +90,11 @@ class Prefixes:
         self.beside[-1:] = [beside] * bool(self.beside)
 
 
+def scaled(factor: float, beside: float, counted: int) -> int:
+    """Return the provider's tokens of a prompt, on a line from the counted ones."""
+    return max(0, round(factor * counted + beside))
+
+
 class Scale(NamedTuple):
     """A line from counted tokens to those of the provider."""
 
@@ -100,7 +104,7 @@ class Scale(NamedTuple):
 
     def __call__(self, counted: int) -> int:
         """Return the provider's tokens of a prompt."""
-        return max(0, round(self.factor * counted + self.beside))
+        return scaled(self.factor, self.beside, counted)
 
 
 class Told(NamedTuple):
@@ -117,8 +121,7 @@ class Told(NamedTuple):
 UNTOLD = Told()
 
 
-@dataclass(frozen=True, slots=True)
-class CacheRequest:
+class CacheRequest(NamedTuple):
     """One request. The sequences have an element for each block, at least one, tools first."""
 
     keys: Sequence[int]
@@ -142,7 +145,7 @@ class CacheRequest:
 
     def until(self, block: int) -> int:
         """Return the provider's tokens of the prefix that ends with a block."""
-        return Scale(self.factor, self.beside[block])(self.counted[block])
+        return scaled(self.factor, self.beside[block], self.counted[block])
 
     def reads(self, found: int) -> int:
         """Return the tokens that it reads where so many were found."""

@@ -450,8 +450,10 @@ def _costs(
                 foreseen.append(simulator.read(request))
             if len(heard) == i:
                 head = request.until(prompt.head - 1) if model in called else request.tokens
-                heard.append(_told(call, simulator, request, head) if tells else cache.UNTOLD)
-            split = simulator.split(replace(request, told=heard[i]))
+                heard.append(
+                    _told(call, simulator, request, head, foreseen[i]) if tells else cache.UNTOLD
+                )
+            split = simulator.split(request._replace(told=heard[i]))
             costs[layout] = _cost(split, call, is_priced=is_priced)
         found.append(costs)
         called.add(model)
@@ -459,24 +461,29 @@ def _costs(
 
 
 def _told(
-    call: SimulatedCall, simulator: cache.CacheSimulator, request: cache.CacheRequest, head: int
+    call: SimulatedCall,
+    simulator: cache.CacheSimulator,
+    request: cache.CacheRequest,
+    head: int,
+    foreseen: int,
 ) -> cache.Told:
     """Return what the bill of a call says of the cache, beside what the rules foresee."""
     usage = call.usage
     if usage is None or not usage.prompt:
         return cache.UNTOLD
-    read, foreseen = usage.cache_read, simulator.read(request)
+    read = usage.cache_read
     most = read + max(_UNTOLD_TOKENS, round(_UNTOLD_SHARE * read))
     if foreseen > most:
         return cache.Told(least=min(read, head), most=read)
     kept = cache.Told(kept=True)
-    if foreseen < simulator.read(replace(request, told=kept)) <= most:
+    if foreseen < simulator.read(request._replace(told=kept)) <= most:
         return kept
     return cache.Told(least=min(read, head)) if foreseen == 0 else cache.UNTOLD
 
 
 def _cost(split: cache.CacheSplit, call: SimulatedCall, *, is_priced: bool) -> Cost:
     written = split.write_5m + split.write_1h
-    cost = Cost(split.read, written, split.input, call.output, split.write_1h)
+    tokens = split.read, written, split.input, call.output, split.write_1h
+    cost = Cost(*tokens)
     paid = call.terms.dollars(cost.usage) if is_priced else None
-    return cost if paid is None else replace(cost, dollars=paid)
+    return cost if paid is None else Cost(*tokens, paid)

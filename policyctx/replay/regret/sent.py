@@ -56,7 +56,9 @@ class Texts:
         """Return those of the wanted rare strings that are at a place."""
         text = self._raw(place)
         strings = self._strings(text)
-        found = {key: strings[key] for key in wanted & strings.keys()}
+        # `&` of a frozen set and a view looks up every wanted string, however short the text is.
+        fewer, more = sorted((wanted, strings.keys()), key=len)
+        found = {key: strings[key] for key in fewer if key in more}
         found.update(one for one in grams(self._runs(text)) if one[0] in wanted)
         return found
 

@@ -51,7 +51,8 @@ def rare_strings(text: str, *, keys: bool = True) -> dict[bytes, str]:
     read = plain(text, keys=keys)
     found: dict[bytes, str] = {}
     for token in dict.fromkeys(_TOKEN.findall(read)):
-        for one in (token, *_PARTS.split(token)):
+        parts = _PARTS.split(token)
+        for one in parts if len(parts) == 1 else (token, *parts):
             if _is_rare(one):
                 found.setdefault(bare(one), one)
     for line in dict.fromkeys(read.split("\n")):
@@ -83,10 +84,11 @@ def grams(found: Iterable[str]) -> Iterator[tuple[bytes, str]]:
 
 
 def _is_rare(token: str) -> bool:
+    if len(token) < _SHORT:
+        return False
     if len(token) >= _LONG and _MARK.search(token) is not None:
         return True
-    digits = sum(map(str.isdigit, token))
-    return len(token) >= _SHORT and digits >= _DIGITS and _YEAR.fullmatch(token) is None
+    return sum(map(str.isdigit, token)) >= _DIGITS and _YEAR.fullmatch(token) is None
 
 
 def parts_of(text: str) -> Sequence[bytes]:

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -97,7 +95,7 @@ def test_an_hour_before_five_minutes_is_billed_up_to_its_breakpoint() -> None:
 def test_no_write_is_negative_where_what_nobody_shows_of_a_request_shrinks() -> None:
     cache, requests = BreakpointCache(RULES), Requests()
     asked = requests.of(texts(3), (1, HOUR), (-1, MINUTES), at=0)
-    shrunk = replace(asked, beside=[0.0, 1_500.0, 0.0])
+    shrunk = asked._replace(beside=[0.0, 1_500.0, 0.0])
     assert cache.split(shrunk) == CacheSplit(0, 0, 3_500)
 
 
