@@ -137,7 +137,8 @@ class _AllMessages:
         self._messages: list[Message] = []
         self._at: list[int] = []
         """By message, the number of the first call with it."""
-        self._known: set[int] = set()
+        self._known: dict[int, int] = {}
+        """By the identity of a message, its position."""
         self._alive: list[int] = []
         self.cuts: list[_Cut] = []
         since = 0
@@ -149,7 +150,10 @@ class _AllMessages:
                 self.cuts.append(_Cut(number - 1, before, earlier, len(self._messages)))
                 continue
             if call.anew:
-                del self._alive[since:]
+                # What it goes on from stays, as what there was before the compaction does.
+                kept = {-1, *self._alive[:since]}
+                again = [self._known.get(id(one), -1) for one in call.new]
+                self._alive[since:] = [one for one in again if one not in kept]
             self._take(call.new, number)
         self._take(recording.after, len(recording.calls) + 1)
         self._later: _LaterTurns | None = None
@@ -159,7 +163,7 @@ class _AllMessages:
     def _take(self, new: Iterable[Message], call: int) -> None:
         for message in new:
             if id(message) not in self._known:
-                self._known.add(id(message))
+                self._known[id(message)] = len(self._messages)
                 self._alive.append(len(self._messages))
                 self._messages.append(message)
                 self._at.append(call)
