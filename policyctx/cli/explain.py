@@ -74,9 +74,10 @@ def plan(
     request = given.teach(session)
     planned = session.plan(given.messages, request=request)
     placed = session.breakpoints(given.messages, request=request)
+    repaired = [*plans.repairs_in_words(session.policy, given.messages)]
     out = output.console()
     if as_json:
-        report = plans.plan_report(planned) | given.report(session)
+        report = plans.plan_report(planned) | given.report(session) | {"repaired": repaired}
         report |= plans.breakpoints_report(placed) | plans.window_report(planned)
         output.print_json(report)
         return
@@ -91,7 +92,7 @@ def plan(
         out.print()
         items = counted(untouched, "item")
         output.print_wrapped(out, f"closed gates leave {items} alone; --details shows why")
-    footer = plans.breakpoints_in_words(placed)
+    footer = [*repaired, *plans.breakpoints_in_words(placed)]
     if warning := fullness_ahead(planned):
         footer.append(f"warning: {warning}")
     if footer and planned.decisions:
@@ -290,11 +291,12 @@ def explain(
     found = _chosen(planned, item, why_not=why_not)
     positions = found[:largest] if largest else found
     placed = session.breakpoints(given.messages, request=request)
+    repaired = [*plans.repairs_in_words(session.policy, given.messages)]
     out = output.console()
     if as_json:
         report = _report(planned, positions) | given.report(session)
         report |= plans.breakpoints_report(placed) | plans.window_report(planned)
-        report["redacted"] = dict(_redacted(planned))
+        report |= {"repaired": repaired, "redacted": dict(_redacted(planned))}
         report["carry"] = [asdict(point) for point in _carried(session.policy, given)[0]]
         output.print_json(report)
         return
@@ -306,7 +308,7 @@ def explain(
         where = plans.place(session.policy, ("steps", step.step))
         said = f"step {step.step} ({where}): {state}, {gates}; {_taken(step)}"
         output.print_wrapped(out, said, _INDENT)
-    for line in _remarks(planned, placed, session, session_id):
+    for line in (*repaired, *_remarks(planned, placed, session, session_id)):
         output.print_wrapped(out, line, _INDENT)
     out.print()
     for position in positions:
