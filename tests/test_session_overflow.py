@@ -85,6 +85,19 @@ def test_until_is_a_share_of_what_the_provider_says(tmp_path: Path) -> None:
     assert 200 < size(result.messages) < 450
 
 
+def test_a_size_that_the_provider_names_is_believed_however_far_from_the_count(
+    tmp_path: Path,
+) -> None:
+    used, messages = session(tmp_path, DROP), conversation()
+    used.apply(messages[:3])
+    used.observe({"input_tokens": size(messages[:3]), "output_tokens": 1})
+    result = refused(used, messages, "prompt is too long: 22000 tokens > 20000 maximum")
+    assert result.warnings[0] == (
+        "the model refused a prompt of about 22,000 tokens as too long; from here on its window"
+        " counts as 20,000 tokens"
+    )
+
+
 def test_without_numbers_the_window_is_what_was_refused(tmp_path: Path) -> None:
     used, messages = session(tmp_path, DROP), conversation()
     result = refused(used, messages, "Input is too long for requested model.")

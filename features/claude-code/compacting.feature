@@ -16,7 +16,7 @@ Feature: What a compaction of Claude Code's own must not lose
 
   Scenario: What the summary lacks is carried, in time order
     When the host compacts to "The limits were changed."
-    Then only "Never push to main.", "The staging port is 8081." and "src/limits.py" is carried
+    Then only "Never push to main.", "The staging port is 8081." and "src/limits.py" are carried
 
   Scenario: Nothing is carried where the summary has everything
     When the host compacts to "limits.py was edited for port 8081. Pushing to main is never allowed."
@@ -40,4 +40,4 @@ Feature: What a compaction of Claude Code's own must not lose
   Scenario: The ten files that were edited last are carried
     Given the recording "eleven-edits.json"
     When the host compacts to "Port 8081, never pushed to main, and limits.py."
-    Then only "src/part_02.py", "src/part_03.py", "src/part_04.py", "src/part_05.py", "src/part_06.py", "src/part_07.py", "src/part_08.py", "src/part_09.py", "src/part_10.py" and "src/part_11.py" is carried
+    Then only "src/part_02.py", "src/part_03.py", "src/part_04.py", "src/part_05.py", "src/part_06.py", "src/part_07.py", "src/part_08.py", "src/part_09.py", "src/part_10.py" and "src/part_11.py" are carried

@@ -60,6 +60,12 @@ class Given:
         return self.request.messages
 
     @property
+    def is_compacted(self) -> bool:
+        """Whether a compaction of the recorded agent replaced what was before."""
+        calls = self.recording.calls if self.recording else ()
+        return any(call.why_anew == "compaction" for call in calls)
+
+    @property
     def system(self) -> object:
         """The system prompt beside the messages; of a recording, its last call's."""
         return self.request.system if self._last is None else self._last.system

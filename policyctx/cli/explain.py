@@ -16,13 +16,12 @@ import typer
 from rich.console import Console
 
 from policyctx.cli import output, plans
-from policyctx.cli.conversation import RecordedChoice, read_messages
+from policyctx.cli.conversation import Given, RecordedChoice, read_messages
 from policyctx.cli.output import option
 from policyctx.compaction.assembly import History
 from policyctx.compaction.points import HistoryPoint, carried, points_of
 from policyctx.compaction.summarizers import ExtractiveSummarizer
 from policyctx.definitions.actions import Action
-from policyctx.definitions.items import Message
 from policyctx.definitions.names import recall_tool
 from policyctx.errors import MessagesError, StoreError, counted
 from policyctx.patterns import names_of_marks
@@ -31,6 +30,7 @@ from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.decisions import Decision
 from policyctx.planning.facts import Facts
 from policyctx.planning.plan import Outcome, Plan
+from policyctx.replay.audit import conversation_of
 from policyctx.session import Session
 from policyctx.store.filesystem import ContextFileSystem
 from policyctx.tokens.counter import counter_for
@@ -74,9 +74,10 @@ def plan(
     request = given.teach(session)
     planned = session.plan(given.messages, request=request)
     placed = session.breakpoints(given.messages, request=request)
+    repaired = [*plans.repairs_in_words(session.policy, given.messages)]
     out = output.console()
     if as_json:
-        report = plans.plan_report(planned) | given.report(session)
+        report = plans.plan_report(planned) | given.report(session) | {"repaired": repaired}
         report |= plans.breakpoints_report(placed) | plans.window_report(planned)
         output.print_json(report)
         return
@@ -91,7 +92,7 @@ def plan(
         out.print()
         items = counted(untouched, "item")
         output.print_wrapped(out, f"closed gates leave {items} alone; --details shows why")
-    footer = plans.breakpoints_in_words(placed)
+    footer = [*repaired, *plans.breakpoints_in_words(placed)]
     if warning := fullness_ahead(planned):
         footer.append(f"warning: {warning}")
     if footer and planned.decisions:
@@ -290,12 +291,13 @@ def explain(
     found = _chosen(planned, item, why_not=why_not)
     positions = found[:largest] if largest else found
     placed = session.breakpoints(given.messages, request=request)
+    repaired = [*plans.repairs_in_words(session.policy, given.messages)]
     out = output.console()
     if as_json:
         report = _report(planned, positions) | given.report(session)
         report |= plans.breakpoints_report(placed) | plans.window_report(planned)
-        report["redacted"] = dict(_redacted(planned))
-        report["carry"] = [asdict(point) for point in _carried(session.policy, given.messages)]
+        report |= {"repaired": repaired, "redacted": dict(_redacted(planned))}
+        report["carry"] = [asdict(point) for point in _carried(session.policy, given)[0]]
         output.print_json(report)
         return
     output.print_wrapped(out, plans.verdict(planned))
@@ -306,18 +308,15 @@ def explain(
         where = plans.place(session.policy, ("steps", step.step))
         said = f"step {step.step} ({where}): {state}, {gates}; {_taken(step)}"
         output.print_wrapped(out, said, _INDENT)
-    for line in _remarks(planned, placed, session, session_id):
+    for line in (*repaired, *_remarks(planned, placed, session, session_id)):
         output.print_wrapped(out, line, _INDENT)
     out.print()
     for position in positions:
         _print_item(planned, position, out)
     if left := len(found) - len(positions):
         out.print(f"{left:,} smaller items are not shown; --largest 0 shows all")
-    for point in () if item else _carried(session.policy, given.messages):
-        place = plans.place(session.policy, ("carry",))
-        said = f"message {point.message}, {point.kind}: {output.shortened(point.text, _QUOTE)}"
-        said = f"carried if a summary of the host lacks it: {said} ({place})"
-        output.print_wrapped(out, said, _INDENT)
+    for line in () if item else _on_carrying(session.policy, given):
+        output.print_wrapped(out, line, _INDENT)
 
 
 def _remarks(
@@ -335,10 +334,29 @@ def _remarks(
         yield f"{said}; the original is kept in {place}" if place else said
 
 
-def _carried(policy: OffloadPolicy, messages: Sequence[Message]) -> list[HistoryPoint]:
-    """Return what `carry` delivers behind a summary that lacks all of it."""
+def _on_carrying(policy: OffloadPolicy, given: Given) -> Iterator[str]:
+    """Yield what `carry` delivers, line by line, and how much it has no room for."""
+    found, others = _carried(policy, given)
+    place = plans.place(policy, ("carry",))
+    where = " of the whole conversation" if given.is_compacted else ""
+    for point in found:
+        said = output.shortened(point.text, _QUOTE)
+        said = f"message {point.message}{where}, {point.kind}: {said}"
+        yield f"carried if a summary of the host lacks it: {said} ({place})"
+    if others and (settings := policy.policy.carry):
+        room = f"{settings.max_tokens:,} tokens and {counted(settings.files, 'file')}"
+        yield f"not carried: {others:,} more, for which carry has no room, {room} ({place})"
+
+
+def _carried(policy: OffloadPolicy, given: Given) -> tuple[list[HistoryPoint], int]:
+    """Return what `carry` delivers behind a summary that lacks all of it, and how many others."""
     settings, count = policy.policy.carry, counter_for(policy.model.tokenizer).count
-    return [] if settings is None else carried(points_of(History(messages)), "", settings, count)
+    if settings is None:
+        return [], 0
+    whole = given.recording if given.is_compacted else None
+    points = points_of(History(given.messages if whole is None else conversation_of(whole)))
+    found = carried(points, "", settings, count)
+    return found, len(points) - len(found)
 
 
 def _redacted(planned: Plan) -> Counter[str]:

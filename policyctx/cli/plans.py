@@ -1,13 +1,16 @@
 """What commands print of a plan: in words for people, as plain values for `--json`."""
 
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from policyctx.cli.output import saving
 from policyctx.compaction.assembly import SummaryUsage
 from policyctx.definitions.actions import ITEM_ACTIONS, Action
-from policyctx.definitions.items import Item
+from policyctx.definitions.items import Item, Message
 from policyctx.errors import counted
+from policyctx.messages.door import Door
+from policyctx.messages.shapes.built_in import BUILT_IN
 from policyctx.planning.anchors import Breakpoint, Breakpoints, Why
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.decisions import Decision, Reason
@@ -126,6 +129,12 @@ def compaction_in_words(plan: Plan, verb: str) -> str:
     if replacing.parts.carried is not None:
         messages += f" without {replacing.parts.carried:,}, the user's newest"
     return f"{messages}, {replacing.tokens:,} tokens, {verb} replaced by a summary"
+
+
+def repairs_in_words(policy: OffloadPolicy, messages: Sequence[Message]) -> Iterator[str]:
+    """Yield what `on_broken: repair` makes of a list, with the line of the policy."""
+    for fault in Door({}, policy.policy.on_broken, BUILT_IN).let_in(messages).faults:
+        yield f"repaired: {fault.problem}; {fault.repair} ({place(policy, ('on_broken',))})"
 
 
 def breakpoints_in_words(placed: Breakpoints) -> list[str]:

@@ -18,6 +18,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 from policyctx.compaction.extractive.languages import cues_of
 from policyctx.tokens.encoders import CJK
@@ -317,5 +318,5 @@ class Said:
         if not words:
             return plain(text) in self._folded
         found = [one for _, one in self._sentences]
-        runs = (one | after for one, after in zip(found, (*found[1:], frozenset()), strict=True))
+        runs = (one | after for one, after in pairwise([*found, frozenset()]))
         return any(len(words & run) >= enough * len(words) for run in runs)

@@ -115,6 +115,13 @@ def audited(recording: Recording, path: str, *, by: str = "") -> AuditedSession:
     return AuditedSession(recording.name, recording.format, path, recording.project, calls, found)
 
 
+def conversation_of(recording: Recording) -> list[Message]:
+    """Return all messages that were not taken back, in order; of a compaction those before it."""
+    session = _AllMessages(recording)
+    found = (session.messages[position] for position in session.alive)
+    return [message for message in found if not _is_summary(message)]
+
+
 @dataclass(frozen=True, slots=True)
 class _Cut:
     """Where a compaction is in the order of all messages."""
@@ -134,22 +141,27 @@ class _AllMessages:
 
     def __init__(self, recording: Recording) -> None:
         self._calls = recording.calls
-        self._messages: list[Message] = []
+        self.messages: list[Message] = []
         self._at: list[int] = []
         """By message, the number of the first call with it."""
-        self._known: set[int] = set()
-        self._alive: list[int] = []
+        self._known: dict[int, int] = {}
+        """By the identity of a message, its position."""
+        self.alive: list[int] = []
+        """The positions of those that were not taken back."""
         self.cuts: list[_Cut] = []
         since = 0
         for number, call in enumerate(recording.calls, 1):
             if call.why_anew == "compaction":
                 self._take(call.left, number)
-                before, earlier, since = tuple(self._alive), since, len(self._alive)
+                before, earlier, since = tuple(self.alive), since, len(self.alive)
                 self._take(call.new, number)
-                self.cuts.append(_Cut(number - 1, before, earlier, len(self._messages)))
+                self.cuts.append(_Cut(number - 1, before, earlier, len(self.messages)))
                 continue
             if call.anew:
-                del self._alive[since:]
+                # What it goes on from stays, as what there was before the compaction does.
+                kept = {-1, *self.alive[:since]}
+                again = [self._known.get(id(one), -1) for one in call.new]
+                self.alive[since:] = [one for one in again if one not in kept]
             self._take(call.new, number)
         self._take(recording.after, len(recording.calls) + 1)
         self._later: _LaterTurns | None = None
@@ -159,19 +171,19 @@ class _AllMessages:
     def _take(self, new: Iterable[Message], call: int) -> None:
         for message in new:
             if id(message) not in self._known:
-                self._known.add(id(message))
-                self._alive.append(len(self._messages))
-                self._messages.append(message)
+                self._known[id(message)] = len(self.messages)
+                self.alive.append(len(self.messages))
+                self.messages.append(message)
                 self._at.append(call)
 
     def compaction(self, cut: _Cut, by: str) -> AuditedCompaction:
         """Return what a compaction lost."""
         call = self._calls[cut.call]
-        said = [position for position in cut.before if not _is_summary(self._messages[position])]
-        points = points_of(History([self._messages[position] for position in said]))
+        said = [position for position in cut.before if not _is_summary(self.messages[position])]
+        points = points_of(History([self.messages[position] for position in said]))
         if self._lost:
             newer = {*cut.before[cut.since :]}
-            since = [self._messages[one] for one in said if one in newer]
+            since = [self.messages[one] for one in said if one in newer]
             again = {point.text for point in points_of(History(since))}
             points = [one for one in points if one.text in again or one.text not in self._lost]
         after = items_of(call.new)
@@ -189,7 +201,7 @@ class _AllMessages:
         return AuditedCompaction(
             cut.call + 1,
             call.at,
-            sum(id(self._messages[one]) not in new for one in cut.before[cut.since :]),
+            sum(id(self.messages[one]) not in new for one in cut.before[cut.since :]),
             dict(Counter(str(point.kind) for point in points)),
             () if unreadable else tuple(self._finding(one, said, seen, cut) for one in missing),
             unreadable,
@@ -199,13 +211,13 @@ class _AllMessages:
     def _other(self, cut: _Cut, by: str) -> str:
         if by != EXTRACTIVE:
             return by
-        return extractive_summary(History([self._messages[one] for one in cut.before]), Summary())
+        return extractive_summary(History([self.messages[one] for one in cut.before]), Summary())
 
     def _finding(self, point: HistoryPoint, said: Sequence[int], seen: Seen, cut: _Cut) -> Finding:
         position = said[point.message]
         call = self._at[position]
         if self._later is None:
-            self._later = _LaterTurns(self._messages, self._at)
+            self._later = _LaterTurns(self.messages, self._at)
         lacked = seen.lacked_values(point)
         at = self._calls[call - 1].at if call <= len(self._calls) else None
         later = tuple(self._later.of(point, lacked, position, cut.end))

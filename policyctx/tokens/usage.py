@@ -254,17 +254,18 @@ class Correction(NamedTuple):
         """Return what a list counted as so many tokens will be billed as."""
         return max(0, round(self.scale * counted + self.overhead))
 
-    def observed(self, counted: int, usage: Usage) -> Correction:
+    def observed(self, counted: int, usage: Usage, *, is_certain: bool = False) -> Correction:
         """Return the correction after a response whose prompt was counted as so many tokens.
 
-        A usage without a prompt, as interrupted streams report it, teaches nothing.
+        A usage without a prompt, as interrupted streams report it, teaches nothing; one that is
+        certainly of this prompt is believed at once.
         """
         if usage.prompt == 0:
             return self
         point = Point(counted, usage.prompt)
         if self.last is None:
             return _through(point, self.scale, self.counted_squares, self.billed_products)
-        if self._is_in_line(self.last, point):
+        if is_certain or self._is_in_line(self.last, point):
             return self._learnt(self.last, point)
         if self.doubted is None or not self._is_in_line(self.doubted, point):
             return self._replace(doubted=point)

@@ -92,7 +92,8 @@ class Knowledge:
         What was refused is the window of the model from here on, at most what the provider named.
         """
         if refusal.size is not None:
-            memory.correction = memory.correction.observed(counted, Usage(refusal.size))
+            said = Usage(refusal.size)
+            memory.correction = memory.correction.observed(counted, said, is_certain=True)
         tokens = memory.correction.corrected(counted)
         limit = tokens if refusal.limit is None else min(tokens, refusal.limit)
         self.refused[model] = limit = min(limit, self.refused.get(model, limit))

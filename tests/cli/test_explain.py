@@ -11,7 +11,8 @@ from typer.testing import CliRunner
 from policyctx import Session
 from policyctx.cli.app import app
 from tests.cli.running import policyctx
-from tests.conversations import call, results, session_of
+from tests.cli.test_audit import claude
+from tests.conversations import call, results, session_of, user
 from tests.recordings import each_recording
 
 POLICY = """\
@@ -207,5 +208,31 @@ def test_what_would_be_carried_is_listed_with_its_line(policy: Path, tmp_path: P
     )
     [point] = report(policy, order)["carry"]
     assert (point["kind"], point["message"]) == ("order", 0)
+    said = ("Never push to main.", "Never delete a tag.")
+    order.write_text(json.dumps([{"role": "user", "content": text} for text in said]))
+    policy.write_text(f"{POLICY}carry: {{max_tokens: 10}}\n", encoding="utf-8")
+    assert policyctx("explain", policy, order).stdout.splitlines()[-1] == (
+        f"not carried: 1 more, for which carry has no room, 10 tokens and 10 files ({policy}:14)"
+    )
     policy.write_text(POLICY, encoding="utf-8")
     assert report(policy, order)["carry"] == []
+
+
+@pytest.mark.parametrize("command", ["plan", "explain"])
+def test_what_is_repaired_is_said_with_its_line(tmp_path: Path, command: str) -> None:
+    (tmp_path / "p.yaml").write_text(f"{POLICY}on_broken: repair\n", encoding="utf-8")
+    (tmp_path / "m.json").write_text(json.dumps([user("go"), call("c1", "Bash", {}), user("on")]))
+    run = policyctx(command, tmp_path / "p.yaml", tmp_path / "m.json")
+    said = "repaired: the call c1 has no result right after it; dropped"
+    assert f"{said} ({tmp_path}/p.yaml:14)" in run.stdout.splitlines()
+    as_json = policyctx(command, tmp_path / "p.yaml", tmp_path / "m.json", "--json")
+    assert json.loads(as_json.stdout)["repaired"] == [f"{said} ({tmp_path}/p.yaml:14)"]
+
+
+def test_what_was_said_before_a_compaction_is_carried_behind_the_next(tmp_path: Path) -> None:
+    said = claude(tmp_path / "s.jsonl", "Never push to main.", summary="The work went on.")
+    shown = policyctx("explain", "claude-code", said).stdout
+    assert (
+        "carried if a summary of the host lacks it: message 0 of the whole conversation, order:"
+        " Never push to main."
+    ) in shown

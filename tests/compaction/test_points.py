@@ -169,3 +169,4 @@ def test_an_open_task_that_a_text_lacks_is_missing() -> None:
     history = [call("c1", "TodoWrite", TODO), results(("c1", "ok"))]
     assert lacked("To do: write the migration of the orders.", *history) == []
     assert lacked("To do: look at the orders.", *history) == ["Write the migration of orders"]
+    assert lacked("", *history) == ["Write the migration of orders"]

@@ -103,11 +103,23 @@ def test_what_came_after_the_last_call_before_a_compaction_counts() -> None:
     assert texts(only(replace(made, calls=calls))) == [ORDER]
 
 
-def test_what_was_taken_back_is_not_lost() -> None:
-    made = recording([user(ORDER)], [user("Hello.")], [summary()], anew=[1, 2])
+def test_what_was_taken_back_is_not_lost_and_what_stayed_there_is() -> None:
+    stays = user(ORDER)
+    made = recording([stays, user(NEW_ORDER)], [stays, user("Hello.")], [summary()], anew=[1, 2])
     reasons: list[Anew | None] = [None, "rewind", "compaction"]
     calls = [replace(one, why_anew=why) for one, why in zip(made.calls, reasons, strict=True)]
-    assert texts(only(replace(made, calls=tuple(calls)))) == []
+    assert texts(only(replace(made, calls=tuple(calls)))) == [ORDER]
+
+
+def test_what_a_compaction_kept_counts_once_behind_a_change_of_the_list() -> None:
+    kept, first = user(ORDER), [summary("Push never to main.")]
+    made = recording(
+        [user("Hello."), kept], [*first, kept], [*first, kept], [summary()], anew=[1, 2, 3]
+    )
+    reasons: list[Anew | None] = [None, "compaction", "change", "compaction"]
+    calls = [replace(one, why_anew=why) for one, why in zip(made.calls, reasons, strict=True)]
+    [_, found] = audit(replace(made, calls=tuple(calls))).compactions
+    assert (texts(found), found.points) == ([ORDER], {"order": 1})
 
 
 def twice(*between: Message) -> list[list[str]]:

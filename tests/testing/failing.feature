@@ -532,6 +532,15 @@ Feature: Outcomes that did not come
     When the host compacts to "Done."
     Then only "Never push to main." is carried
 
+  Scenario: expected: Never push to main, Never delete a tag.
+    Given the policy "claude-code"
+    And the messages
+      """
+      [{"role": "user", "content": "Never delete a tag."}]
+      """
+    When the host compacts to "Done."
+    Then "Never push to main" and "Never delete a tag." are carried
+
   Scenario: found:    The port is 8081.
     Given the policy "claude-code"
     And the messages
