@@ -15,8 +15,8 @@ from policyctx.messages.editing import Staying
 from policyctx.messages.reading import Reading
 from policyctx.messages.shapes.shape import SYSTEM_ROLES
 from policyctx.paths import File, FreePaths
-from policyctx.planning.conversation import Awaited, Checkpoint, Conversation
-from policyctx.planning.decisions import Decision, Reason
+from policyctx.planning.conversation import Checkpoint, Conversation
+from policyctx.planning.decisions import Awaited, Decision, Reason, Wait
 from policyctx.planning.facts import Facts, Unit
 from policyctx.policy.models import Step
 
@@ -31,8 +31,9 @@ _PENDING = Reason("answer_pending")
 _UNKNOWN = Reason("protected", {"why": "a part that no step may change stays"})
 
 
-def _without_it(what: str, until: Awaited, **where: int) -> Reason:
-    return Reason("without_it", {"what": what, "until": until.value, **where})
+def _without_it(what: str, until: Awaited, message: int = 0) -> Reason:
+    values = {"what": what, "until": until.value}
+    return Reason("without_it", values, Wait(until, message))
 
 
 _FIRST = _without_it("an assistant message would come first", Awaited.MESSAGE_LEAVES)
@@ -257,7 +258,7 @@ def removed_with(position: int, step: Step, outlook: Outlook, at: Checkpoint) ->
         signed = (i for i in conversation.reading.signed_with(member) if i not in unit)
         if any(map(outlook.is_there, signed)):
             message = conversation.items[member].message
-            return _without_it(_SIGNS, Awaited.CALLS_LEAVE, message=message)
+            return _without_it(_SIGNS, Awaited.CALLS_LEAVE, message)
     return _why_not(unit, step, outlook, at) or unit
 
 

@@ -349,7 +349,7 @@ class _Record:
         decided = self._plan.fates.get(position)
         if decided is not None:
             return ItemVerdict(taken=False, reason=Reason("decided", {"step": decided.step}))
-        if (waits := self._in.waiting.get(position)) is not None:
+        if (waits := self._in.arrivals.waiting.get(position)) is not None:
             return ItemVerdict(taken=False, reason=waits)
         rule = ("steps", outcome.step, "on")
         return ItemVerdict(taken=False, reason=Reason("arrived_before"), rule=rule)

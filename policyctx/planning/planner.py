@@ -129,7 +129,7 @@ def _arrived(outlook: Outlook, *, with_pending: bool) -> int:
     In a list, what is behind a call without an answer is judged when that is there. While results
     are reported one by one, calls made together with them still run.
     """
-    arriving, items = outlook.conversation.arriving, outlook.conversation.items
+    arriving, items = outlook.conversation.arrivals.due, outlook.conversation.items
     first = (n for n, i in enumerate(arriving) if items[i].message >= outlook.at.pending)
     return next(first, len(arriving)) if with_pending else len(arriving)
 
@@ -138,7 +138,7 @@ def _on_arrival(planner: Planner, step: Step, outlook: Outlook, judged: int) -> 
     """Run a step on arrival over what is new, and of which no earlier turn left a placeholder."""
     candidates = planner.candidates[step.name]
     taking = Taking(outlook, step, outlook.at)
-    for position in outlook.conversation.arriving[:judged]:
+    for position in outlook.conversation.arrivals.due[:judged]:
         if position in outlook.conversation.fates or outlook.is_out_for(position, step):
             continue
         draft = candidates.draft_on_arrival(position, outlook.at, outlook.fate)

@@ -85,11 +85,11 @@ def test_chat_results_are_reported_too(session: Session) -> None:
 def test_a_judged_item_is_not_judged_again() -> None:
     """A second policy with the same ledger would take it, had it not been judged."""
     first = planner(LATER, session_of(LARGE))
-    assert len(first.conversation.arriving) == 3
+    assert len(first.conversation.arrivals.due) == 3
     after = adopted(LATER, session_of(LARGE))
-    assert after.conversation.arriving == []
+    assert after.conversation.arrivals.due == []
     after.conversation.extend([calls(("d", "Bash")), results(("d", "more"))])
-    assert [after.conversation.items[i].tool_use_id for i in after.conversation.arriving] == [
+    assert [after.conversation.items[i].tool_use_id for i in after.conversation.arrivals.due] == [
         "d",
         "d",
     ]
@@ -349,7 +349,7 @@ def test_an_item_that_arrived_before_says_so() -> None:
     after = adopted(LATER, session_of(LARGE))
     again = planned(LATER, session_of(LARGE))
     assert [v.reason.code for v in again.verdicts(2)] == ["below_threshold"]
-    assert after.conversation.arriving == []
+    assert after.conversation.arrivals.due == []
 
 
 def test_the_decision_on_a_call_in_an_old_plan_stays_when_its_answer_arrives() -> None:
