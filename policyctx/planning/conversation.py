@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
 from policyctx.definitions.actions import Action
@@ -20,7 +19,7 @@ from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
 from policyctx.messages.shapes.shape import kind_of_text
 from policyctx.paths import File, FreePaths
 from policyctx.planning.compiled import OffloadPolicy
-from policyctx.planning.decisions import Awaited, Decision, Reason
+from policyctx.planning.decisions import Decision, Event, Reason
 from policyctx.planning.facts import Facts, Unit
 from policyctx.planning.identities import Identities
 from policyctx.planning.ledger import ItemKey, Ledger, LedgerEntry, Trace
@@ -29,7 +28,7 @@ from policyctx.planning.placeholders import content_hash
 from policyctx.planning.reapplying import HeldBack, Marks, all_held_back, may_apply_with
 from policyctx.planning.superseded import Superseded
 from policyctx.planning.tally import Tally
-from policyctx.planning.waiting import Arrivals, Arrived
+from policyctx.planning.waiting import Arrivals, Arrived, Refused
 
 Watcher: TypeAlias = Callable[[int, Decision], None]
 
@@ -133,26 +132,26 @@ class Conversation:
         for position in new:
             self._see(position, fates.get(position))
         if known < self.reading.message_count:
-            self.arrivals.happened(Awaited.MESSAGE_COMES)
+            self.arrivals.happened(Event.MESSAGE_COMES)
         if turns < len(self.reading.turn_starts):
-            self.arrivals.happened(Awaited.TURN_BEGINS)
-        self.arrivals.extend(new)
+            self.arrivals.happened(Event.TURN_BEGINS)
+        self.arrivals.extend(new, self.reading.partners)
 
     def adopt(
         self,
         decisions: Sequence[Decision],
         *,
         judged: int = 0,
-        waiting: Mapping[int, Reason] = MappingProxyType({}),
+        refused: Iterable[Refused] = (),
         entries: Iterable[LedgerEntry] | None = None,
     ) -> None:
         """Add decisions that were carried out to the ledger and to the fates of the items.
 
-        The steps on arrival have `judged` so many of the items that are due, of which those that
-        are `waiting` arrive again. `entries` are those of the decisions, by default made here, and
+        The steps on arrival have `judged` so many of the items that are due, and `refused` some,
+        which may arrive again. `entries` are those of the decisions, by default made here, and
         those of the results inside which the decisions change something.
         """
-        self.arrivals.settle(judged, waiting)
+        self.arrivals.settle(judged, refused)
         entries = list(self.entries_of(decisions) if entries is None else entries)
         marks = self.marks.after(decisions)
         for decision in decisions:
@@ -470,7 +469,7 @@ class Conversation:
         self.counts.subtract(self.items[i].type for i in there if not self.is_there(i))
         if fate.action.leaves_nothing and (earlier is None or not earlier.action.leaves_nothing):
             self._note_removal(position)
-            self.arrivals.happened(Awaited.CALLS_LEAVE, self.items[position].message)
+            self.arrivals.happened(Event.PART_LEAVES, self.items[position].message)
         for watcher in self._watchers:
             watcher(position, fate)
 
@@ -480,7 +479,6 @@ class Conversation:
             message = self.items[position].message
             self.removed.add(message)
             self.staying.remove(message)
-            self.arrivals.happened(Awaited.MESSAGE_LEAVES)
             insort(self._removed_in_order, message)
             if self.reading.begins_turn(message):
                 insort(self._removed_turns, message)

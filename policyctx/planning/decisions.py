@@ -5,7 +5,7 @@ A reason is data: a code with the values compared, and a sentence for people.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from enum import Enum
+from enum import Enum, auto
 from typing import NamedTuple
 
 from policyctx.definitions.actions import Action
@@ -86,20 +86,23 @@ _RECENCY = {
 }
 
 
-class Awaited(Enum):
-    """What the list cannot do without an item until it happens."""
+class Event(Enum):
+    """What may end the reason why an item stays."""
 
-    MESSAGE_COMES = "a message follows"
-    MESSAGE_LEAVES = "that message leaves"
-    CALLS_LEAVE = "those calls leave"
-    TURN_BEGINS = "the next turn begins"
+    MESSAGE_COMES = auto()
+    USER_SPEAKS = auto()
+    TURN_BEGINS = auto()
+    ANSWER_COMES = auto()
+    """To the call at a position."""
+    PART_LEAVES = auto()
+    """Of the message at a position, or all of it."""
 
 
 class Wait(NamedTuple):
-    """What an item waits for, and the message that it concerns if it does not concern all."""
+    """The event that an item waits for, and the position of what that is about, if of anything."""
 
-    event: Awaited
-    message: int = 0
+    event: Event
+    about: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,12 +111,12 @@ class Reason:
 
     What concerns recency has `shape` (the key of `keep_recent`), `kept`, and `rank` (1 for the
     newest; with `max_tokens` the tokens up to it) or `newer` (tokens); with `of: candidates`,
-    `of` says so. A step on arrival that refused the item for this reason asks again after `until`.
+    `of` says so. After each of `until` it may not hold any more.
     """
 
     code: str
     values: Mapping[str, str | int] = field(default_factory=dict)
-    until: Wait | None = None
+    until: tuple[Wait, ...] = ()
 
     @property
     def sentence(self) -> str:

@@ -141,10 +141,12 @@ def _on_arrival(planner: Planner, step: Step, outlook: Outlook, judged: int) -> 
     for position in outlook.conversation.arrivals.due[:judged]:
         if position in outlook.conversation.fates or outlook.is_out_for(position, step):
             continue
-        draft = candidates.draft_on_arrival(position, outlook.at, outlook.fate)
-        if draft is not None:
+        draft = candidates.draft_on_arrival(position, outlook.at)
+        if isinstance(draft, Draft):
             verdict = candidates.taken(position, outlook.at)
             taking.take(position, candidates.treatment(position), verdict, draft)
+        elif draft is not None and draft.until:
+            taking.left.append((position, draft))
     return Outcome(step.name, took=taking.took, left=tuple(taking.left))
 
 

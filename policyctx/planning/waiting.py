@@ -6,11 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from policyctx.definitions.items import Item
-from policyctx.planning.decisions import Awaited, Decision, Reason, Wait
+from policyctx.planning.decisions import Decision, Event, Reason, Wait
 from policyctx.planning.placeholders import content_hash
 
 # What identifies an item that arrives: its kind, its tool-use id and the hash of its text.
 Arrived: TypeAlias = tuple[str, str | None, str]
+# A step that leaves an item, the position of that, and why.
+Refused: TypeAlias = tuple[str, int, Reason]
 
 
 class Arrivals:
@@ -33,29 +35,37 @@ class Arrivals:
         self._met = Counter[Arrived]()
         self.due: list[int] = []
         """Positions of the items that are judged next, in order."""
-        self.waiting: dict[int, Reason] = {}
-        """Why an item waits that a step would take, by position."""
+        self.waiting: defaultdict[int, dict[str, Reason]] = defaultdict(dict)
+        """Why an item waits that steps would take, by position, and there by step."""
         self._waits: defaultdict[Wait, list[int]] = defaultdict(list)
 
-    def extend(self, positions: Iterable[int]) -> None:
-        """Add new items, except those that were judged in another list."""
+    def extend(self, positions: Iterable[int], partners: Mapping[int, int]) -> None:
+        """Add new items, except those that were judged in another list.
+
+        `partners` are the answers to calls and the calls of answers, by position.
+        """
         for position in positions if self._are_judged else ():
-            arrived = _arrived(self._items[position], self._items[position].text)
+            item = self._items[position]
+            if item.kind == "user_message":
+                self.happened(Event.USER_SPEAKS)
+            elif position in partners:
+                self.happened(Event.ANSWER_COMES, partners[position])
+            arrived = _arrived(item, item.text)
             self._met[arrived] += 1
             if self._met[arrived] > self._judged[arrived]:
                 self.due.append(position)
 
-    def settle(self, judged: int, waiting: Mapping[int, Reason]) -> None:
+    def settle(self, judged: int, refused: Iterable[Refused]) -> None:
         """Note that so many items were judged, some of which wait for what their reasons say."""
         del self.due[:judged]
-        for position, reason in waiting.items():
-            if reason.until is not None:
-                self.waiting[position] = reason
-                self._waits[reason.until].append(position)
+        for step, position, reason in refused:
+            for wait in reason.until:
+                self.waiting[position][step] = reason
+                self._waits[wait].append(position)
 
-    def happened(self, awaited: Awaited, message: int = 0) -> None:
-        """Let the items arrive again that wait for what has happened."""
-        for position in self._waits.pop(Wait(awaited, message), ()):
+    def happened(self, event: Event, about: int = 0) -> None:
+        """Let the items arrive again that wait for this."""
+        for position in self._waits.pop(Wait(event, about), ()):
             if self.waiting.pop(position, None) is not None:
                 insort(self.due, position)
 

@@ -381,7 +381,7 @@ class Calls:
                 changes = known.edited(planned)
                 entries = known.entries(planned, changes)
         known.conversation.adopt(
-            planned.new, judged=planned.judged, waiting=planned.waiting, entries=entries
+            planned.new, judged=planned.judged, refused=planned.refused, entries=entries
         )
         return planned, changes
 
