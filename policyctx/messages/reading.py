@@ -7,6 +7,7 @@ A JSON document is a request body with `messages`, `contents` or `input`, or a b
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -225,6 +226,11 @@ class Reading:
     def _begins_thought(self, position: int) -> bool:
         kinds = [item.kind == "thinking" for item in self.items[position - 1 : position + 1]]
         return kinds == [False, True]
+
+    def begins_turn(self, message: int) -> bool:
+        """Return whether a message began a turn."""
+        found = bisect_left(self.turn_starts, message)
+        return self.turn_starts[found : found + 1] == [message]
 
     def items_of(self, message: int) -> range:
         """Return the positions of a message's items."""

@@ -3,50 +3,34 @@
 Each item is read once, when it is new, and its size is kept up to date; a turn costs what is new.
 """
 
-import re
-from bisect import bisect_left, bisect_right, insort
-from collections import Counter, defaultdict
+from bisect import bisect_right, insort
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from enum import Enum
 from functools import cached_property
-from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
 from policyctx.definitions.actions import Action
 from policyctx.definitions.items import MEDIA_TYPES, Item, Message
 from policyctx.definitions.names import recall_tool
-from policyctx.messages.editing import Staying, strings_in
+from policyctx.messages.editing import Staying
 from policyctx.messages.reading import Reading
 from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
 from policyctx.messages.shapes.shape import kind_of_text
-from policyctx.paths import File, FreePaths, item_path
+from policyctx.paths import File, FreePaths
 from policyctx.planning.compiled import OffloadPolicy
-from policyctx.planning.decisions import Decision, Reason
+from policyctx.planning.decisions import Decision, Event, Reason
 from policyctx.planning.facts import Facts, Unit
 from policyctx.planning.identities import Identities
 from policyctx.planning.ledger import ItemKey, Ledger, LedgerEntry, Trace
-from policyctx.planning.placeholders import content_hash, named_path, with_text
+from policyctx.planning.naming import named_paths, words_of
+from policyctx.planning.placeholders import content_hash
 from policyctx.planning.reapplying import HeldBack, Marks, all_held_back, may_apply_with
 from policyctx.planning.superseded import Superseded
 from policyctx.planning.tally import Tally
+from policyctx.planning.waiting import Arrivals, Arrived, Refused
 
 Watcher: TypeAlias = Callable[[int, Decision], None]
-# What identifies an item that arrives: its kind, its tool-use id and the hash of its text.
-Arrived: TypeAlias = tuple[str, str | None, str]
-
-# What separates the words of a command; a quoted path may contain these.
-_BETWEEN_WORDS = re.compile(r"""[\s"'`,;=()<>|&]+""")
-_QUOTES = re.compile("[\"'`]")
-
-
-class Awaited(Enum):
-    """What the list cannot do without an item until it happens."""
-
-    MESSAGE_COMES = "a message follows"
-    MESSAGE_LEAVES = "that message leaves"
-    CALLS_LEAVE = "those calls leave"
-    TURN_BEGINS = "the next turn begins"
 
 
 class Checkpoint(NamedTuple):
@@ -85,9 +69,6 @@ class Conversation:
     ) -> None:
         self.policy, self.ledger, self.facts = policy, ledger, facts
         self.gone_before, self._written = gone, written or {}
-        self.judged = Counter() if judged is None else judged
-        """What the steps on arrival have judged, and how often it occurred in one list."""
-        self._met: Counter[Arrived] = Counter()
         self.reading = Reading(shapes)
         self.items: list[Item] = []
         """With the types of the policy; a placeholder has those of the item that it stands for."""
@@ -96,6 +77,8 @@ class Conversation:
         self.roles = self.reading.roles
         self.fates: dict[int, Decision] = {}
         """The decision on each item that is not in the context as it was, by position."""
+        are_judged = bool(policy.steps("arrival"))
+        self.arrivals = Arrivals(self.items, self.fates, judged, are_judged=are_judged)
         self.held_back: dict[int, Reason] = {}
         """Why each item stays that was dropped according to the ledger, by position."""
         self.history: list[tuple[int, Decision | None]] = []
@@ -109,19 +92,12 @@ class Conversation:
         self._removed_in_order: list[int] = []
         self._removed_turns: list[int] = []
         """Of the removed messages those that began a turn, in order."""
-        self.arriving: list[int] = []
-        """Positions of the items that the steps on arrival judge next."""
-        self.waiting: dict[int, Reason] = {}
-        """Why the list cannot do without an item that a step on arrival would drop, by position."""
-        self._awaited: defaultdict[tuple[Awaited, int], list[int]] = defaultdict(list)
-        """The waiting items by what they wait for, and where that concerns only one message."""
         self.sent = 0
         """Number of messages, from the first on, that were sent to a model."""
         self.paths = FreePaths(ledger.paths)
         """The files that the ledger knows, and those of `note_named_files`."""
         self._noted = 0
         self._watchers: list[Watcher] = []
-        self._has_arrival = bool(policy.steps("arrival"))
         self._as_json = policy.store.blocks == "json"
         self.identities = Identities(self.reading.items, ledger, gone)
         counting = policy.counting_since
@@ -144,12 +120,11 @@ class Conversation:
         `is_valid` says whether a provider takes the list after these earlier decisions, by the
         positions of the new items; where it does not, nothing that was dropped is dropped again.
         """
-        first, known = len(self.items), self.reading.message_count
-        turns = len(self.reading.turn_starts)
+        known, turns = self.reading.message_count, len(self.reading.turn_starts)
         self.reading.extend(messages)
         self.staying.grow(range(known, self.reading.message_count))
         items = self.reading.items
-        new = range(first, len(items))
+        new = range(len(self.items), len(items))
         for i in new:
             if items[i].blocks is not None:
                 items[i] = self.ledger.as_decided(items[i], as_json=self._as_json)
@@ -157,37 +132,32 @@ class Conversation:
         for position in new:
             self._see(position, fates.get(position))
         if known < self.reading.message_count:
-            self._end_waiting(Awaited.MESSAGE_COMES)
+            self.arrivals.happened(Event.MESSAGE_COMES)
         if turns < len(self.reading.turn_starts):
-            self._end_waiting(Awaited.TURN_BEGINS)
-        if self._has_arrival:
-            self.arriving.extend(i for i in new if not self._is_judged(self.items[i]))
+            self.arrivals.happened(Event.TURN_BEGINS)
+        self.arrivals.extend(new, self.reading.partners)
 
     def adopt(
         self,
         decisions: Sequence[Decision],
         *,
         judged: int = 0,
-        waiting: Mapping[int, Reason] = MappingProxyType({}),
+        refused: Iterable[Refused] = (),
         entries: Iterable[LedgerEntry] | None = None,
     ) -> None:
         """Add decisions that were carried out to the ledger and to the fates of the items.
 
-        The steps on arrival have `judged` so many of the `arriving` items, of which those that are
-        `waiting` arrive again. `entries` are those of the decisions, by default made here, and
+        The steps on arrival have `judged` so many of the items that are due, and `refused` some,
+        which may arrive again. `entries` are those of the decisions, by default made here, and
         those of the results inside which the decisions change something.
         """
-        del self.arriving[:judged]
-        for position, reason in waiting.items():
-            self.waiting[position] = reason
-            awaited = Awaited(reason.values["until"])
-            self._awaited[awaited, int(reason.values.get("message", 0))].append(position)
+        self.arrivals.settle(judged, refused)
         entries = list(self.entries_of(decisions) if entries is None else entries)
         marks = self.marks.after(decisions)
         for decision in decisions:
             position, message = decision.position, decision.item.message
             before = {unit: self._share(position, unit) for unit in self._tallies_up_to_date()}
-            self._set_fate(position, decided(decision))
+            self._set_fate(position, decision.as_decided())
             for unit, size in before.items():
                 self._tallies[unit].change(message, self._share(position, unit) - size)
             if decision.file is not None:
@@ -279,26 +249,11 @@ class Conversation:
 
         An earlier call left them, or a session whose store keeps no records.
         """
-        if not (new := range(self._noted, len(self.items))):
-            return
+        new = range(self._noted, len(self.items))
         there = (self.items[position] for position in new if position not in self.fates)
-        for path in _named_paths(there, self.policy, self.facts):
+        for path in named_paths(there, self.policy, self.facts):
             self.paths.add(path)
         self._noted = len(self.items)
-
-    def report(self) -> None:
-        """Add all items to `judged`, so that they are not new in another list of the session."""
-        if not self._has_arrival:
-            return
-        unjudged, seen = {*self.arriving, *self.waiting}, Counter[Arrived]()
-        for position, item in enumerate(self.items):
-            if position not in unjudged:
-                seen[item.kind, item.tool_use_id, content_hash(item.text)] += 1
-                fate = self.fates.get(position)
-                if fate is not None and fate.placeholder not in {None, item.text}:
-                    left = content_hash(str(fate.placeholder))
-                    seen[item.kind, item.tool_use_id, left] += 1
-        self.judged |= seen
 
     def checkpoint(self) -> Checkpoint:
         """Return how far the conversation has come."""
@@ -391,12 +346,6 @@ class Conversation:
         """Return the number of turns begun in the list as it is now."""
         return len(self.reading.turn_starts) - len(self._removed_turns)
 
-    def begins_turn(self, message: int) -> bool:
-        """Return whether a message began a turn."""
-        starts = self.reading.turn_starts
-        found = bisect_left(starts, message)
-        return found < len(starts) and starts[found] == message
-
     def messages_behind(self, message: int) -> int:
         """Return the number of messages behind this one in the list as it is now."""
         removed = len(self._removed_in_order) - bisect_right(self._removed_in_order, message)
@@ -426,8 +375,7 @@ class Conversation:
         found = ((i, self.identities.entry(i)) for i in new)
         entries = {i: entry for i, entry in found if entry is not None}
         fates = {i: self._remembered(i, entry) for i, entry in entries.items()}
-        known = self.fates, self.removed, self.newest_user
-        held = HeldBack(self.reading, fates, *known).reasons()
+        held = HeldBack(self.reading, fates, self.fates, self.removed, self.newest_user).reasons()
         applied = {i: fate for i, fate in fates.items() if i not in held}
         drops = any(fate.action.leaves_nothing for fate in applied.values())
         if drops and not is_valid(applied):
@@ -473,8 +421,7 @@ class Conversation:
 
     def is_written(self, message: int) -> bool:
         """Return whether a compaction wrote all of a message: a summary, a file, a reply to one."""
-        positions = self.items_of(message)
-        return all(self._is_written(i) for i in positions)
+        return all(map(self._is_written, self.items_of(message)))
 
     def _is_written(self, position: int) -> bool:
         item = self.items[position]
@@ -488,11 +435,6 @@ class Conversation:
             return False
         # The same words are a reply only to what a compaction wrote.
         return item.message > 0 and self.is_written(item.message - 1)
-
-    def _is_judged(self, item: Item) -> bool:
-        arrived = item.kind, item.tool_use_id, content_hash(item.text)
-        self._met[arrived] += 1
-        return self._met[arrived] <= self.judged[arrived]
 
     def _reads_back(self, position: int) -> bool:
         """Return whether a result answers a recall tool, or a call that names a stored file."""
@@ -523,11 +465,11 @@ class Conversation:
         there = [i for i in (position, *self.inside(position)) if self.is_there(i)]
         self.history.append((position, earlier))
         self.fates[position] = fate
-        self.waiting.pop(position, None)
+        self.arrivals.waiting.pop(position, None)
         self.counts.subtract(self.items[i].type for i in there if not self.is_there(i))
         if fate.action.leaves_nothing and (earlier is None or not earlier.action.leaves_nothing):
             self._note_removal(position)
-            self._end_waiting(Awaited.CALLS_LEAVE, self.items[position].message)
+            self.arrivals.happened(Event.PART_LEAVES, self.items[position].message)
         for watcher in self._watchers:
             watcher(position, fate)
 
@@ -537,16 +479,9 @@ class Conversation:
             message = self.items[position].message
             self.removed.add(message)
             self.staying.remove(message)
-            self._end_waiting(Awaited.MESSAGE_LEAVES)
             insort(self._removed_in_order, message)
-            if self.begins_turn(message):
+            if self.reading.begins_turn(message):
                 insort(self._removed_turns, message)
-
-    def _end_waiting(self, awaited: Awaited, message: int = 0) -> None:
-        """Let the items arrive again that wait for what has happened."""
-        for position in self._awaited.pop((awaited, message), ()):
-            if self.waiting.pop(position, None) is not None:
-                insort(self.arriving, position)
 
     def _share(self, position: int, unit: Unit) -> int:
         """Return the item's part of its message's size; none for one inside an item that is out."""
@@ -560,46 +495,3 @@ class Conversation:
 
     def _tallies_up_to_date(self) -> tuple[Unit, ...]:
         return tuple(unit for unit in self._tallies if self.tally(unit) is not None)
-
-
-def words_of(call: Item) -> Iterator[str]:
-    """Yield what may be a path in a call's input: strings, quoted parts of them, and words."""
-    for value in strings_in(call):
-        yield value
-        yield from _QUOTES.split(value)
-        yield from _BETWEEN_WORDS.split(value)
-
-
-def decided(decision: Decision) -> Decision:
-    """Return a decision as later plans see it."""
-    reason = Reason("decided", {"step": decision.step})
-    return replace(decision, reason=reason, rule_path=(), wording=None, saves=False)
-
-
-def own_path(item: Item, policy: OffloadPolicy, facts: Facts) -> str:
-    """Return the path of an item's file below the root, whether or not the name is free."""
-    return item_path(
-        item,
-        policy.path_parts,
-        session_id=facts.session_id,
-        file_format=policy.store.format,
-        escape=policy.store.escape,
-    )
-
-
-def _named_paths(items: Iterable[Item], policy: OffloadPolicy, facts: Facts) -> Iterator[str]:
-    """Yield the files that texts name as placeholders, or the strings of a call's input."""
-    for item in items:
-        if type(item.texts) is tuple and len(item.texts) > 1:
-            continue
-        is_call = item.kind == "tool_call"
-        whole = item.texts if type(item.texts) is str else item.text
-        for start, item_type, wording in policy.wordings_naming_files(item.tool, of_calls=is_call):
-            if start in whole if is_call else whole.startswith(start):
-                typed = item._replace(type=item_type)
-                path = own_path(typed, policy, facts)
-                file = File(path, f"{facts.root}/{path}")
-                for text in strings_in(item) if is_call else (whole,):
-                    found = named_path(wording, with_text(typed, text), file, facts)
-                    if found is not None:
-                        yield found

@@ -4,7 +4,8 @@ A reason is data: a code with the values compared, and a sentence for people.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from enum import Enum, auto
 from typing import NamedTuple
 
 from policyctx.definitions.actions import Action
@@ -85,17 +86,37 @@ _RECENCY = {
 }
 
 
+class Event(Enum):
+    """What may end the reason why an item stays."""
+
+    MESSAGE_COMES = auto()
+    USER_SPEAKS = auto()
+    TURN_BEGINS = auto()
+    ANSWER_COMES = auto()
+    """To the call at a position."""
+    PART_LEAVES = auto()
+    """Of the message at a position, or all of it."""
+
+
+class Wait(NamedTuple):
+    """The event that an item waits for, and the position of what that is about, if of anything."""
+
+    event: Event
+    about: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class Reason:
     """The reason of a decision: a code, and the values compared.
 
     What concerns recency has `shape` (the key of `keep_recent`), `kept`, and `rank` (1 for the
     newest; with `max_tokens` the tokens up to it) or `newer` (tokens); with `of: candidates`,
-    `of` says so.
+    `of` says so. After each of `until` it may not hold any more.
     """
 
     code: str
     values: Mapping[str, str | int] = field(default_factory=dict)
+    until: tuple[Wait, ...] = ()
 
     @property
     def sentence(self) -> str:
@@ -158,6 +179,11 @@ class Decision:
     def is_new(self) -> bool:
         """Whether this plan takes the item, or its placeholder, out of the context."""
         return self.action is not Action.KEEP and self.reason.code != "decided"
+
+    def as_decided(self) -> "Decision":
+        """Return the decision as later plans see it."""
+        reason = Reason("decided", {"step": self.step})
+        return replace(self, reason=reason, rule_path=(), wording=None, saves=False)
 
     def gives_way_to(self, step: Step) -> bool:
         """Return whether a step may take what is left of the item.

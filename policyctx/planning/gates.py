@@ -308,7 +308,7 @@ class Measures:
             case "messages":
                 return number - len(messages)
             case "turns":
-                return number - sum(map(self._in.begins_turn, messages))
+                return number - sum(map(self._in.reading.begins_turn, messages))
             case "items":
                 is_counted = self._counted_by(given[verdict.alternative, "items"].types)
                 positions = (i for message in messages for i in self._in.items_of(message))
@@ -357,7 +357,7 @@ class Measures:
     def since_last_turns(self, _: CountGate) -> int:
         """Return the number of turns that began since the step last took something."""
         end = self._end_of_last()
-        removed = (m for m in self._outlook.removed if m > end and self._in.begins_turn(m))
+        removed = (m for m in self._outlook.removed if m > end and self._in.reading.begins_turn(m))
         return self._in.turns_behind(end) - sum(1 for _ in removed)
 
     def since_last_tokens(self, _: TokensGate) -> int:

@@ -15,31 +15,25 @@ from policyctx.messages.editing import Staying
 from policyctx.messages.reading import Reading
 from policyctx.messages.shapes.shape import SYSTEM_ROLES
 from policyctx.paths import File, FreePaths
-from policyctx.planning.conversation import Awaited, Checkpoint, Conversation
-from policyctx.planning.decisions import Decision, Reason
+from policyctx.planning.conversation import Checkpoint, Conversation
+from policyctx.planning.decisions import Decision, Event, Reason, Wait
 from policyctx.planning.facts import Facts, Unit
 from policyctx.policy.models import Step
 
 Going: TypeAlias = dict[int, Reason | None]
 """What leaves together, by position, each with the reason; None for what the step itself takes."""
 RemovedUnit: TypeAlias = Literal["item", "message", "group", "turn"]
-_NEWEST = Reason("protected", {"why": "the newest user message stays"})
-_THINKING = Reason("protected", {"why": "the thinking of the current turn stays"})
+_MESSAGE, _TURN = Wait(Event.MESSAGE_COMES), Wait(Event.TURN_BEGINS)
+_NEWEST = Reason("protected", {"why": "the newest user message stays"}, (Wait(Event.USER_SPEAKS),))
+_THINKING = Reason("protected", {"why": "the thinking of the current turn stays"}, (_TURN,))
 _BOUND = Reason("protected", {"why": "reasoning stays with what it led to"})
 _REPLY = Reason("protected", {"why": "the reply to a summary stays until the next compaction"})
 _PENDING = Reason("answer_pending")
 _UNKNOWN = Reason("protected", {"why": "a part that no step may change stays"})
 
 
-def _without_it(what: str, until: Awaited, **where: int) -> Reason:
-    return Reason("without_it", {"what": what, "until": until.value, **where})
-
-
-_FIRST = _without_it("an assistant message would come first", Awaited.MESSAGE_LEAVES)
-_LAST = _without_it("an assistant message would come last", Awaited.MESSAGE_COMES)
-_NONE_LEFT = _without_it("no message would be left", Awaited.MESSAGE_COMES)
-_LONE_THINKING = _without_it("only thinking would be left of its message", Awaited.TURN_BEGINS)
-_SIGNS = "the later calls of its message would lack its signature"
+def _without_it(what: str, ends: str, *until: Wait) -> Reason:
+    return Reason("without_it", {"what": what, "until": ends}, until)
 
 
 class Outlook:
@@ -228,7 +222,7 @@ def protection(
     if item.kind == "tool_call":
         result = conversation.reading.partners.get(position)
         if result is None or result >= at.items:
-            return _PENDING
+            return Reason("answer_pending", until=(Wait(Event.ANSWER_COMES, position),))
     if item.kind == "user_message" and item.message == at.newest_user:
         return _NEWEST
     if item.kind == "thinking" and item.turn == at.turns:
@@ -256,8 +250,9 @@ def removed_with(position: int, step: Step, outlook: Outlook, at: Checkpoint) ->
             return _BOUND
         signed = (i for i in conversation.reading.signed_with(member) if i not in unit)
         if any(map(outlook.is_there, signed)):
-            message = conversation.items[member].message
-            return _without_it(_SIGNS, Awaited.CALLS_LEAVE, message=message)
+            what = "the later calls of its message would lack its signature"
+            leaves = Wait(Event.PART_LEAVES, conversation.items[member].message)
+            return _without_it(what, "those calls leave", leaves)
     return _why_not(unit, step, outlook, at) or unit
 
 
@@ -296,16 +291,32 @@ def _why_not(unit: Going, step: Step, outlook: Outlook, at: Checkpoint) -> Reaso
         if reason is not None and reason.code == "with_unit":
             return stays_with(step.select.unit, held)
         is_thinking = item.kind == "thinking" and held.code != "pinned"
-        return _LONE_THINKING if is_thinking and reason is not None else held
+        return _lone_thinking(member, outlook) if is_thinking and reason is not None else held
     gone = set(messages_without(unit, outlook))
-    if not gone:
-        return None
+    return _why_messages_stay(gone, outlook) if gone else None
+
+
+def _why_messages_stay(gone: set[int], outlook: Outlook) -> Reason | None:
     if not _leaves_any(gone, outlook):
-        return _NONE_LEFT
-    roles, staying = conversation.roles, outlook.staying
-    if _turns_to_assistant(staying.after(-1), conversation.reading.opening_roles, gone):
-        return _FIRST
-    return _LAST if _turns_to_assistant(staying.before(len(roles)), roles, gone) else None
+        return _without_it("no message would be left", "a message follows", _MESSAGE)
+    reading, staying = outlook.conversation.reading, outlook.staying
+    shown = _shown_assistant(staying.after(-1), reading.opening_roles, gone)
+    if shown is not None:
+        what, leaves = "an assistant message would come first", Wait(Event.PART_LEAVES, shown)
+        return _without_it(what, "that message leaves", leaves)
+    shown = _shown_assistant(staying.before(reading.message_count), reading.roles, gone)
+    if shown is None:
+        return None
+    what, leaves = "an assistant message would come last", Wait(Event.PART_LEAVES, shown)
+    return _without_it(what, "a message follows", _MESSAGE, leaves)
+
+
+def _lone_thinking(position: int, outlook: Outlook) -> Reason:
+    reading = outlook.conversation.reading
+    may_go_on = reading.thought_of(position).stop == len(reading.items)
+    until = (_TURN, _MESSAGE) if may_go_on else (_TURN,)
+    what = "only thinking would be left of its message"
+    return _without_it(what, "the next turn begins", *until)
 
 
 def messages_without(unit: Iterable[int], outlook: Outlook) -> Iterator[int]:
@@ -326,15 +337,18 @@ def _leaves_any(gone: set[int], outlook: Outlook) -> bool:
     return any(roles[i] not in SYSTEM_ROLES and i not in gone for i in there)
 
 
-def _turns_to_assistant(messages: Iterable[int], roles: Sequence[str], gone: set[int]) -> bool:
-    """Whether the first of these to stay is an assistant message, which the first now is not."""
+def _shown_assistant(messages: Iterable[int], roles: Sequence[str], gone: set[int]) -> int | None:
+    """Return the first of these to stay if it is an assistant message, which the first now is not.
+
+    Such a message may not come first or last.
+    """
     is_changed = False
     for message in messages:
         if roles[message] in SYSTEM_ROLES:
             continue
         if message not in gone:
-            return is_changed and roles[message] == "assistant"
+            return message if is_changed and roles[message] == "assistant" else None
         if not is_changed and roles[message] == "assistant":
-            return False
+            return None
         is_changed = True
-    return False
+    return None

@@ -22,6 +22,7 @@ from policyctx.planning.facts import Facts
 from policyctx.planning.gates import GateVerdict
 from policyctx.planning.select import Candidates
 from policyctx.planning.take import expected_file, left_in_place
+from policyctx.planning.waiting import Refused
 from policyctx.policy.lookup import RulePath
 
 _NOTHING: Mapping[int, ItemVerdict] = {}  # a read-only view of it could not be pickled
@@ -78,11 +79,11 @@ class Plan:
     """Number of arriving items that the steps on arrival have judged in this plan."""
 
     @property
-    def waiting(self) -> Mapping[int, Reason]:
-        """Why the list cannot do without items that a step on arrival would drop, by position."""
+    def refused(self) -> Iterator[Refused]:
+        """The steps on arrival that have judged items and left them, with why."""
         arrival = {step.name for step in self.conversation.policy.steps("arrival")}
-        left = (one for o in self.outcomes if self.judged and o.step in arrival for one in o.left)
-        return {position: reason for position, reason in left if reason.code == "without_it"}
+        judging = (o for o in self.outcomes if self.judged and o.step in arrival)
+        return ((o.step, *one) for o in judging for one in o.left)
 
     @property
     def items(self) -> Sequence[Item]:
@@ -349,7 +350,7 @@ class _Record:
         decided = self._plan.fates.get(position)
         if decided is not None:
             return ItemVerdict(taken=False, reason=Reason("decided", {"step": decided.step}))
-        if (waits := self._in.waiting.get(position)) is not None:
+        if waits := self._in.arrivals.waiting.get(position, {}).get(outcome.step):
             return ItemVerdict(taken=False, reason=waits)
         rule = ("steps", outcome.step, "on")
         return ItemVerdict(taken=False, reason=Reason("arrived_before"), rule=rule)

@@ -129,7 +129,7 @@ def _arrived(outlook: Outlook, *, with_pending: bool) -> int:
     In a list, what is behind a call without an answer is judged when that is there. While results
     are reported one by one, calls made together with them still run.
     """
-    arriving, items = outlook.conversation.arriving, outlook.conversation.items
+    arriving, items = outlook.conversation.arrivals.due, outlook.conversation.items
     first = (n for n, i in enumerate(arriving) if items[i].message >= outlook.at.pending)
     return next(first, len(arriving)) if with_pending else len(arriving)
 
@@ -138,13 +138,15 @@ def _on_arrival(planner: Planner, step: Step, outlook: Outlook, judged: int) -> 
     """Run a step on arrival over what is new, and of which no earlier turn left a placeholder."""
     candidates = planner.candidates[step.name]
     taking = Taking(outlook, step, outlook.at)
-    for position in outlook.conversation.arriving[:judged]:
+    for position in outlook.conversation.arrivals.due[:judged]:
         if position in outlook.conversation.fates or outlook.is_out_for(position, step):
             continue
-        draft = candidates.draft_on_arrival(position, outlook.at, outlook.fate)
-        if draft is not None:
+        draft = candidates.draft_on_arrival(position, outlook.at)
+        if isinstance(draft, Draft):
             verdict = candidates.taken(position, outlook.at)
             taking.take(position, candidates.treatment(position), verdict, draft)
+        elif draft is not None and draft.until:
+            taking.left.append((position, draft))
     return Outcome(step.name, took=taking.took, left=tuple(taking.left))
 
 

@@ -273,16 +273,12 @@ class Candidates:
         reason = None if held is None else held().reason
         return None if reason is None or reason.code == "not_ephemeral" else reason
 
-    def draft_on_arrival(self, position: int, at: Checkpoint, fate_of: FateOf) -> Draft | None:
-        """Return the draft for an item that arrives; None where the step leaves it."""
+    def draft_on_arrival(self, position: int, at: Checkpoint) -> Draft | Reason | None:
+        """Return the draft for an item that arrives, or why it stays; None if that is for good."""
         item, treatment = self._in.items[position], self._treatment(position)
-        if treatment is None:
+        if treatment is None or _lasting(self.step, item, treatment, self._in.facts):
             return None
-        lasting = _lasting(self.step, item, treatment, self._in.facts)
-        if lasting or self._is_held(position, treatment, View(at, fate_of)):
-            return None  # the cheaper check comes first
-        draft = self.draft(position)
-        return draft if isinstance(draft, Draft) else None
+        return protection(self._in, position, self.step, at) or self.draft(position)
 
     def taken(self, position: int, at: Checkpoint, fate: Decision | None = None) -> ItemVerdict:
         """Return the verdict on a candidate with a fate, if nothing holds it."""

@@ -19,9 +19,10 @@ from policyctx.messages.editing import shortened_input
 from policyctx.messages.shapes.shape import EMPTY_INPUT
 from policyctx.paths import File
 from policyctx.planning.compiled import OffloadPolicy, Treatment
-from policyctx.planning.conversation import Checkpoint, Conversation, own_path, words_of
+from policyctx.planning.conversation import Checkpoint, Conversation
 from policyctx.planning.decisions import Decision, ItemVerdict, Reason
 from policyctx.planning.facts import Facts, Unit
+from policyctx.planning.naming import own_path, words_of
 from policyctx.planning.outlook import Outlook, messages_without, removed_with, stays_with
 from policyctx.planning.placeholders import (
     Wording,

@@ -131,7 +131,7 @@ class Calls:
         warnings = yield from self._notices.of_root(memory.known, memory)
         planned = known.planner.plan(facts, moments=("arrival",))
         result = yield from self._carried_out(planned, known, memory)
-        known.conversation.report()
+        known.conversation.arrivals.report()
         if memory.known is not None:
             memory.known.note_arrival(result.plan.new)
         if result.plan.to_save and not self._knowledge.keeps_state:
@@ -381,7 +381,7 @@ class Calls:
                 changes = known.edited(planned)
                 entries = known.entries(planned, changes)
         known.conversation.adopt(
-            planned.new, judged=planned.judged, waiting=planned.waiting, entries=entries
+            planned.new, judged=planned.judged, refused=planned.refused, entries=entries
         )
         return planned, changes
 
@@ -426,7 +426,7 @@ class Calls:
                 result = yield from self._instead(known, result, replacing.step, memory)
             sources = replacements.sources_of(result.source_ranges)
             return known, replace(result, source_ranges=sources)
-        known.conversation.report()
+        known.conversation.arrivals.report()
         stats = made.stats
         memory.tallied.compacted += stats.original_token_count - stats.compacted_token_count
         seen = replacements.add(made.replacement, messages, made.replaced)

@@ -233,7 +233,7 @@ class Knowledge:
         gone, is_guess = found
         known = self.new_list(memory, gone | summarised, is_guess=is_guess or may_follow)
         if earlier is not None:
-            earlier.conversation.report()
+            earlier.conversation.arrivals.report()
             known.conversation.sent = earlier.sent_of(messages)
         known.read(messages)
         if earlier is None and memory.has_begun:

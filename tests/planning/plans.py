@@ -52,7 +52,7 @@ def planned(
 def adopt(found: Planner, facts: Facts = FACTS) -> Plan:
     """Carry a plan out in the conversation, as a session does after the files are saved."""
     plan = found.plan(facts)
-    found.conversation.adopt(plan.new, judged=plan.judged)
+    found.conversation.adopt(plan.new, judged=plan.judged, refused=plan.refused)
     return plan
 
 

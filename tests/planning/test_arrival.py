@@ -12,7 +12,9 @@ import pytest
 
 from policyctx import Session
 from policyctx.planning import take
+from policyctx.planning.decisions import Event, Reason, Wait
 from policyctx.planning.outlook import removed_with
+from policyctx.planning.waiting import Arrivals
 from tests.conversations import (
     Message,
     calls,
@@ -85,11 +87,11 @@ def test_chat_results_are_reported_too(session: Session) -> None:
 def test_a_judged_item_is_not_judged_again() -> None:
     """A second policy with the same ledger would take it, had it not been judged."""
     first = planner(LATER, session_of(LARGE))
-    assert len(first.conversation.arriving) == 3
+    assert len(first.conversation.arrivals.due) == 3
     after = adopted(LATER, session_of(LARGE))
-    assert after.conversation.arriving == []
+    assert after.conversation.arrivals.due == []
     after.conversation.extend([calls(("d", "Bash")), results(("d", "more"))])
-    assert [after.conversation.items[i].tool_use_id for i in after.conversation.arriving] == [
+    assert [after.conversation.items[i].tool_use_id for i in after.conversation.arrivals.due] == [
         "d",
         "d",
     ]
@@ -107,15 +109,42 @@ def test_a_result_arrives_only_once(reads_anew: bool, tmp_path: Path) -> None:
     assert session.apply([user("other"), *messages[1:]]).plan.new == ()
 
 
-def test_a_text_arrives_only_once(tmp_path: Path) -> None:
-    """The newest words stay; that they are no longer the newest does not make them new."""
-    text = ARRIVAL.replace("[tool_result]", "[user_message]")
-    session = of(text, tmp_path)
-    messages = [user(LARGE)]
-    assert session.apply(messages).plan.new == ()
-    longer = [*messages, {"role": "assistant", "content": "yes"}, user("go on")]
-    assert session.apply(longer).plan.new == ()
-    assert session.apply(longer, changed=True).plan.new == ()
+@pytest.mark.parametrize("action", ["offload", "clear", "drop"])
+def test_the_newest_user_message_is_taken_once_it_is_not_the_newest(
+    action: str, tmp_path: Path
+) -> None:
+    text = ARRIVAL.replace("[tool_result]", "[user_message]").replace(
+        "do: offload", f"do: {action}"
+    )
+    text = text if action == "offload" else text.replace(" {path}", "")
+    answer = {"role": "assistant", "content": "yes"}
+    found = turns_of(text, [user("hi"), answer, user(LARGE), answer, user("go on")], tmp_path)
+    assert [LARGE in str(left) for left in found] == [False, False, True, True, False]
+
+
+def test_the_thinking_of_a_turn_is_taken_when_the_next_turn_begins(tmp_path: Path) -> None:
+    text = ARRIVAL.replace("[tool_result], min_chars: 300", "[thinking]")
+    reply = {"role": "assistant", "content": [thinking(), SAID, USE]}
+    more = {"role": "assistant", "content": [thinking(), SAID]}
+    messages = [user("the task"), reply, results(("c0", "ok")), user("go on"), more]
+    found = turns_of(text.replace("do: offload", "do: drop"), messages, tmp_path)
+    assert [str(left).count("signature") for left in found] == [0, 1, 1, 0, 1]
+
+
+def test_a_call_is_taken_once_its_answer_is_there(tmp_path: Path) -> None:
+    """Parallel calls are reported one by one, and an abandoned call may be answered late."""
+    text = ARRIVAL.replace("[tool_result], min_chars: 300", "[tool_call]")
+    session = of(text.replace("do: offload", "do: drop"), tmp_path)
+    call = calls(("a", "Bash"), ("b", "Bash"))
+    for name in "ab":
+        session.on_tool_result(results((name, "ok")), call=call)
+    messages = [user(), call, results(("a", "ok"), ("b", "ok")), user("go on")]
+    assert session.apply(messages).messages == [messages[0], messages[3]]
+    abandoned = [user(), chat_calls(("c", "Bash", "{}")), user("stop"), chat_calls(content="Yes?")]
+    late = [*abandoned, chat_result("c", "ok"), user("go on")]
+    found = turns_of(text.replace("do: offload", "do: drop"), late, tmp_path / "late")
+    assert found[3] == abandoned
+    assert found[5] == [late[0], *late[2:4], late[5]]
 
 
 def test_an_item_behind_a_pending_call_is_judged_when_the_answer_is_there(
@@ -345,11 +374,41 @@ def test_what_another_step_takes_meanwhile_no_longer_waits(
     assert all(now[: len(before)] == before for before, now in pairwise(left[2:]))
 
 
+def test_a_result_is_dropped_once_another_step_has_taken_the_words_that_would_come_last(
+    tmp_path: Path,
+) -> None:
+    """Also when the list is the same; so it is for a restarted session."""
+    drop = ARRIVAL.replace("do: offload", "do: drop").rstrip().removesuffix("]")
+    text = f"{drop}, {{name: b, on: arrival, do: drop, select: {{types: [assistant_message]}}}}]\n"
+    session = of(text, tmp_path)
+    reply = {"role": "assistant", "content": [SAID, USE]}
+    messages = [user("the task"), reply, results(("c0", LARGE))]
+    assert session.apply(messages).messages[1] == {"role": "assistant", "content": [USE]}
+    restarted = of(text, tmp_path).plan(messages)
+    assert [d.step for d in restarted.new] == ["a", "a"]
+    assert session.apply(messages).messages == messages[:1]
+
+
+def test_an_item_arrives_again_when_the_reason_of_any_step_ends() -> None:
+    items = planner(LATER, session_of(LARGE)).conversation.items
+    reasons = [Reason("protected", until=(Wait(event),)) for event in Event]
+    for event in Event:
+        arrivals = Arrivals(items, {}, None, are_judged=True)
+        arrivals.extend(range(3), {})
+        refused = [(f"step {i}", 1, reason) for i, reason in enumerate(reasons)]
+        arrivals.settle(3, refused)
+        assert arrivals.waiting[1] == {step: reason for step, _, reason in refused}
+        arrivals.happened(event)
+        assert arrivals.due == [1]
+        arrivals.happened(event)
+        assert arrivals.due == [1]
+
+
 def test_an_item_that_arrived_before_says_so() -> None:
     after = adopted(LATER, session_of(LARGE))
     again = planned(LATER, session_of(LARGE))
     assert [v.reason.code for v in again.verdicts(2)] == ["below_threshold"]
-    assert after.conversation.arriving == []
+    assert after.conversation.arrivals.due == []
 
 
 def test_the_decision_on_a_call_in_an_old_plan_stays_when_its_answer_arrives() -> None:

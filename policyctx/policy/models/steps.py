@@ -92,10 +92,10 @@ class Step(Section):
     name: Annotated[str, Field(pattern=r"^[a-z0-9-]+$", max_length=60, examples=["retire"])]
     """Unique in the policy; `a-z`, `0-9` and `-`."""
     on: Literal["model_call", "arrival", "overflow"] = "model_call"
-    """`model_call`: before a model call, over the whole list. `arrival`: once for each new item;
-    but where a `drop` would leave an invalid list, it follows once it would not, unless another
-    step has taken the item. What stays for another reason, such as the newest user message and the
-    thinking of the current turn, is judged again only after a restart.
+    """`model_call`: before a model call, over the whole list. `arrival`: once for each new item. An
+    item that may not leave yet is judged again once it may, unless another step has taken it: the
+    newest user message, the thinking of the current turn, a call without an answer, and an item
+    without which the list would be invalid.
     `overflow`: when the provider has refused the prompt as too long, before it is sent once more.
     """
     do: Annotated[Do, Field(description=_ACTIONS)]
