@@ -63,7 +63,7 @@ class Unit(NamedTuple):
 
 # Rates of the streams. What another writer's summary holds may be all that is left of what the
 # user said before it.
-_ORDERS, _USERS_FACTS, _USERS_REST, _LITTLE = 180.0, 60.0, 12.0, 4.0
+_NEWEST, _ORDERS, _USERS_FACTS, _USERS_REST, _LITTLE = 600.0, 180.0, 60.0, 12.0, 4.0
 _CHANGED_FILE, _OTHER_FILE, _EARLIER = 16.0, 2.0, 40.0
 _OF_WORK = 4.0
 _RATES = {Group.AGENT: 8.0, Group.TASKS: 60.0, Group.STEPS: 8.0, Group.RESULTS: 0.25}
@@ -87,6 +87,9 @@ def ranked(contents: Contents, cues: Cues) -> tuple[Unit, ...]:
     """
     entries = [(group, *one) for group in Group for one in _positioned(contents.of(group))]
     counts = {group: position + 1 for group, position, _ in entries}
+    typed = (one.message for one in reversed(contents.said[Group.USER]) if not one.pasted)
+    at = next(typed, None)
+    newest = next((one for one in contents.said[Group.USER] if one.message == at), None)
     entries.sort(key=_by_place)
     entries.reverse()
     streams: dict[tuple[Group, float], list[Unit]] = {}
@@ -100,7 +103,8 @@ def ranked(contents: Contents, cues: Cues) -> tuple[Unit, ...]:
         place += 1
         # Made in one go: what `_replace` makes on the way stays allocated.
         unit = Unit(text, group, one.message, rated.hard, rated.weight, place, depth)
-        streams.setdefault((group, rated.rate), []).append(unit)
+        rate = _NEWEST if one is newest and words_in(one.text) <= 12 else rated.rate
+        streams.setdefault((group, rate), []).append(unit)
     order = merge(*(_by_rank(units, rate) for (_, rate), units in streams.items()))
     return tuple(_framed([unit for *_, unit in order]))
 
