@@ -282,6 +282,11 @@ def work_of(
             is_whole = not call.tool or (call is answered and not step.is_known)
             outcome = outcome_of(call, command, _LONGEST_WHOLE * is_whole)
         else:
+            if call.path and call.result is not None and not call.failed:
+                tool, path = f"{call.tool} ", one_line(call.path)
+                known = [key for key in looks if key.startswith(tool) and path in key]
+                good = [key for key in known if f"{key}{_RESULT}failed" in looks[key].text]
+                looks = {key: one for key, one in looks.items() if key not in good}
             is_new = call.message > changed and i >= len(calls) - _MANY
             is_of_tasks = _listed(call) is not None or _OF_ONE.search(" ".join(call.name_words))
             if is_new and call.tool and not is_of_tasks:
