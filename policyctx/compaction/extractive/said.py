@@ -128,7 +128,7 @@ def ends_of(
     Of the newest message all are yielded. Of an earlier one the text of a command is clipped.
     """
     for _, group in groupby(quotes, attrgetter("message")):
-        pieces = iter(group if is_newest else _without_template(group))
+        pieces = _without_template(group, is_newest=is_newest)
         rest, is_gap = deque[Quote](), False
         for one in islice(pieces, most):
             is_long = one.pasted and not is_newest
@@ -145,12 +145,13 @@ def ends_of(
         yield from (_behind(one, is_gap=is_gap and not i) for i, one in enumerate(rest))
 
 
-def _without_template(quotes: Iterator[Quote]) -> Iterator[Quote]:
-    """Yield the quotes of a message, of the prompt of a command the line that stands for it."""
+def _without_template(quotes: Iterator[Quote], *, is_newest: bool) -> Iterator[Quote]:
+    """Yield the quotes of a message, of an earlier prompt the line that stands for it."""
     first, second = next(quotes), next(quotes, None)
     yield first
     # What the user gave to the command is not under that line.
-    if second and not (second.depth and first.text.startswith(f"[{PROMPT},")):
+    is_prompt = second and second.depth and first.text.startswith(f"[{PROMPT},")
+    if second and (is_newest or not is_prompt):
         yield from chain((second,), quotes)
 
 

@@ -261,8 +261,8 @@ def work_of(
         command, at = _command_of(call), _asked_for(call, steps)
         began, since = call.message, ""
         step = _step(command, "", call.message)
-        if call.message <= changed or step.is_change:
-            looks.clear()
+        is_over = call.message <= changed or step.is_change
+        looks = {} if is_over else _without_mended(looks, call)
         if at is not None:
             command = steps[at].command
             outcome = outcome_of(call, command, _LONGEST_WHOLE * (not call.tool))
@@ -282,11 +282,6 @@ def work_of(
             is_whole = not call.tool or (call is answered and not step.is_known)
             outcome = outcome_of(call, command, _LONGEST_WHOLE * is_whole)
         else:
-            if call.path and call.result is not None and not call.failed:
-                tool, path = f"{call.tool} ", one_line(call.path)
-                known = [key for key in looks if key.startswith(tool) and path in key]
-                good = [key for key in known if f"{key}{_RESULT}failed" in looks[key].text]
-                looks = {key: one for key, one in looks.items() if key not in good}
             is_new = call.message > changed and i >= len(calls) - _MANY
             is_of_tasks = _listed(call) is not None or _OF_ONE.search(" ".join(call.name_words))
             if is_new and call.tool and not is_of_tasks:
@@ -356,6 +351,16 @@ def _chosen(steps: Sequence[_Step], said: int) -> list[_Step]:
     ]
     kept = {id(one) for is_one, most in _MOST for one in [*filter(is_one, left)][-most:]}
     return [one for one in left if id(one) in kept]
+
+
+def _without_mended(looks: dict[str, Quote], call: Call) -> dict[str, Quote]:
+    """Return what calls showed, without failures of the same tool on the file of a good call."""
+    if call.path is None or call.result is None or call.failed or not looks:
+        return looks
+    tool, path = f"{call.tool} ", one_line(call.path)
+    same = [given for given in looks if given.startswith(tool) and path in given]
+    mended = [given for given in same if f"{given}{_RESULT}failed" in looks[given].text]
+    return {given: one for given, one in looks.items() if given not in mended}
 
 
 def _read(one: Quote) -> _Step:

@@ -195,7 +195,8 @@ def _sent_once(quotes: Iterable[Quote]) -> Iterator[Quote]:
     """
     held = list[Quote]()
     for _, group in groupby(quotes, attrgetter("message")):
-        new = [*islice(group, _MOST_SENT_AGAIN)]
+        rest = iter(group)
+        new = [*islice(rest, _MOST_SENT_AGAIN)]
         if held and new[0].text.startswith(_INTERRUPTED):
             held += new
             continue
@@ -204,7 +205,7 @@ def _sent_once(quotes: Iterable[Quote]) -> Iterator[Quote]:
         if not said or len(said) > len(new) or not all(again):
             yield from held
         held = new if new[0].user and len(new) < _MOST_SENT_AGAIN else []
-        yield from () if held else chain(new, group)
+        yield from () if held else chain(new, rest)
     yield from held
 
 

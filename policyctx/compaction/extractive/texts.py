@@ -306,13 +306,11 @@ def _with_lists(text: str, *, of_agent: bool) -> Iterator[tuple[str, bool, int]]
 
     An entry of a list, or an indented line, is one piece. A short list is in the line of its lead.
     """
-    under, lead, items, titled, given = 0, "", list[tuple[str, bool]](), False, 0
-    for line in filter(None, _whole_lines(_FENCE.sub("", text))):
-        title = _HEADING.match(line)
-        is_item = not title and (BULLET.match(line) is not None or line[:1].isspace())
+    under, lead, items, titled, given = 0, "", list[tuple[str, bool, int]](), False, 0
+    for line, title, is_item, below in _entries_in(text):
         is_lead = line.rstrip().endswith((":", "："))
         if lead and (is_item or not (title or is_lead or (items and items[-1][1]))):
-            items.append((_SIGN.sub("", line).strip(), is_item))
+            items.append((_SIGN.sub("", line).strip(), is_item, below))
             if len(items) > _MOST_ITEMS:
                 yield from _led(lead, items, under, given, is_title=titled, of_agent=of_agent)
                 del items[1:-1]
@@ -331,8 +329,20 @@ def _with_lists(text: str, *, of_agent: bool) -> Iterator[tuple[str, bool, int]]
                     yield lead, False, under
                 lead = one
         elif line.strip():
-            yield line, is_item, under
+            yield line, is_item, under + below
     yield from _led(lead, items, under, given, is_title=titled, of_agent=of_agent)
+
+
+def _entries_in(text: str) -> Iterator[tuple[str, re.Match[str] | None, bool, int]]:
+    """Yield the lines, each with its title, whether it is an item, and how many items lead it."""
+    indents = list[int]()
+    for line in filter(None, _whole_lines(_FENCE.sub("", text))):
+        title, is_listed = _HEADING.match(line), BULLET.match(line) is not None
+        indent = len(line) - len(line.lstrip())
+        while indents and (title or indents[-1] >= indent):
+            indents.pop()
+        yield line, title, not title and (is_listed or line[:1].isspace()), len(indents)
+        indents += [indent] * is_listed
 
 
 def _whole_lines(text: str) -> Iterator[str]:
@@ -361,7 +371,7 @@ def _unwrapped(line: re.Match[str]) -> str:
 
 def _led(
     lead: str,
-    items: list[tuple[str, bool]],
+    items: list[tuple[str, bool, int]],
     under: int,
     given: int,
     *,
@@ -372,8 +382,8 @@ def _led(
 
     A lead that forbids them is repeated before each entry of a list, a title before any line.
     """
-    whole = "" if given else f"{lead} {'; '.join(item for item, _ in items)}".strip()
-    is_list = len(items) <= 1 or all(is_item for _, is_item in items)
+    whole = "" if given else f"{lead} {'; '.join(item for item, *_ in items)}".strip()
+    is_list = len(items) <= 1 or all(is_item for _, is_item, _ in items)
     is_short = words_in(whole) <= _LIST_WORDS and len(whole) <= _LONGEST
     if is_list and is_short and not given:
         yield whole, True, under
@@ -381,8 +391,8 @@ def _led(
     repeats = (is_list or is_title) and not of_agent and _turns_around(lead)
     if not (repeats or given):
         yield lead, True, under
-    for item, is_item in items[given:]:
-        yield (f"{lead} {item}" if repeats else item), is_item, under + (not repeats)
+    for item, is_item, below in items[given:]:
+        yield (f"{lead} {item}" if repeats else item), is_item, under + (not repeats) + below
 
 
 def _turns_around(lead: str) -> bool:

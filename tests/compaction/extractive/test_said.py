@@ -545,7 +545,8 @@ def test_of_another_summary_a_protocol_and_instructions_are_quoted() -> None:
 
 
 TEMPLATES = {
-    "a title": "## User Input\n\n```text\n{given}\n```\n\nYou **MUST** consider the user input.\n\n{steps}",
+    "a title": "## User Input\n\n```text\n{given}\n```\n\n"
+    "You **MUST** consider the user input.\n\n{steps}",
     "fields": "---\ndescription: Plan it\n---\n\n# Arguments\n\n```\n{given}\n```\n{steps}",
     "elements": "<command-name>/plan</command-name>\n<command-args>{given}</command-args>\n{steps}",
 }

@@ -83,6 +83,7 @@ def tried(call_id: str, tool: str, given: dict[str, Any]) -> list[Message]:
     return [call(call_id, tool, given), results((call_id, "No such text in it."), error=True)]
 
 
+OLD, SCRATCH = {"old_string": "a", "new_string": "b"}, "/private/tmp/x/scratchpad"
 WRITTEN = "cat <<'E' > hall/pump.md\n" + "\n".join(f"Line {i} of it." for i in range(900)) + "\nE"
 
 
@@ -90,12 +91,12 @@ WRITTEN = "cat <<'E' > hall/pump.md\n" + "\n".join(f"Line {i} of it." for i in r
     ("failed", "good"),
     [
         (
-            tried("c1", "Edit", {"file_path": "hall/pump.md", "old_string": "a", "new_string": "b"}),
+            tried("c1", "Edit", {"file_path": "hall/pump.md", **OLD}),
             ran(WRITTEN, "", "c2"),
         ),
         (
-            tried("c1", "Edit", {"file_path": "/tmp/pump.md", "old_string": "a", "new_string": "b"}),
-            changed("c2", "/tmp/pump.md", "c", "d"),
+            tried("c1", "Edit", {"file_path": f"{SCRATCH}/pump.md", **OLD}),
+            changed("c2", f"{SCRATCH}/pump.md", "c", "d"),
         ),
         (
             tried("c1", "Read", {"file_path": "hall/pump.md", "offset": 9_000}),
@@ -117,9 +118,9 @@ def test_a_failed_call_leaves_when_a_later_one_on_the_same_file_succeeds(
 
 
 def test_a_failed_call_stays_behind_one_that_made_nothing_good() -> None:
-    given = {"file_path": "/tmp/pump.md", "old_string": "a", "new_string": "b"}
+    given = {"file_path": f"{SCRATCH}/pump.md", **OLD}
     failed = tried("c1", "Edit", given)
-    others = [*changed("c2", "/tmp/lid.md", "c", "d"), *made("c3", "Read", given, "1 import")]
+    others = [*changed("c2", f"{SCRATCH}/lid.md", "c", "d"), *made("c3", "Read", given, "1 import")]
     assert "No such text" in summary_of(GO, *failed, *others)
     again = tried("c4", "Edit", {**given, "old_string": "e"})
     assert summary_of(GO, *failed, *again).count("No such text") == 2
