@@ -44,10 +44,11 @@ _NAME_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 # The lines of a here document, and text in quotes, which are not commands.
 _HERE_DOCUMENT = re.compile(
-    r"<<-?\s*(['\"]?)(\w+)\1([^\n]*)\n(?:.*?\n)??\s*\2\b|<<-?\s*['\"]?\w+['\"]?[^\n]*\n.*\Z",
+    r"<<-?\s*(['\"]?)(\w+)\1([^\n]*)\n(?:(?:.*?\n)??\s*\2\b|.*\Z)",
     re.DOTALL,
 )
 _QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"|['\"].*\Z", re.DOTALL)
+_TO_QUOTED = re.compile(r"(>\s*)(['\"])([\w~./@+-]+)\2")
 _COMMAND_END = re.compile(r"&&|\|\||;|\n")
 
 
@@ -159,6 +160,7 @@ def parts_in(command: str) -> Iterator[tuple[str, str, str]]:
     text of here documents.
     """
     given = _HERE_DOCUMENT.sub(r"<<\2 …\3", command).replace("\\\n", " ")
+    given = _TO_QUOTED.sub(r"\1\3", given)
     # A mask is as long as what it hides.
     plain = _QUOTED.sub(lambda found: "''".ljust(len(found[0])), given)
     at, separator = 0, ""
@@ -201,7 +203,9 @@ SCRATCH = re.compile(
     r"^(?:/private)?/(?:tmp|var/folders|dev/shm)/|/scratchpad/|/\.claude/(?:plans|projects|todos)/"
 )
 _PATCH_VERBS = {"Add": "written", "Update": "edited", "Delete": "deleted"}
-_SHELL_PATH = r"(?:-\S+\s+|'[^']*'\s+|\d\S*\s+)*([\w~.@+-]*[/.][\w~./@+-]*\w)(?![\w~./@+-])"
+_SHELL_PATH = (
+    r"(?:-\S+\s+|'[^']*'\s+|\d\S*\s+)*([\w~.@+-]*[/.][\w~./@+-]*\w|[A-Z][A-Za-z]{3,})(?![\w~./@+-])"
+)
 _SHELL = (
     ("read", re.compile(rf"(?<![\w/-])(?:cat|head|tail|less|nl|bat|sed -n)\s+{_SHELL_PATH}")),
     ("written", re.compile(rf"(?<![-=0-9&>])>\s*{_SHELL_PATH}")),
@@ -209,7 +213,8 @@ _SHELL = (
 )
 # What a program does with each path behind it.
 _PROGRAMS: Mapping[str, str] = {
-    "rm": "deleted", "git rm": "deleted", "tee": "written", "touch": "written", "sed": "edited",
+    "rm": "deleted", "git rm": "deleted", "tee": "written", "touch": "written", "tee -a": "edited",
+    "sed": "edited", "perl": "edited",
     "git checkout": "restored", "git restore": "restored", "git reset": "restored",
 }  # fmt: skip
 _COMMITS = re.compile(r"\bgit commit\b")
@@ -217,6 +222,7 @@ _REFUSED = re.compile(r"no changes added|nothing added|hook id: ")
 _SUFFIX = re.compile(r"\w\.\w+$")
 _MOVES = re.compile(r"\(?(?:cd|pushd)\s+(?:([\w~./@+-]*[\w~./])/?\s*$)?")
 _IS_PATH = re.compile(r"(?=.*\w)[\w~.@+-]*[/.][\w~./@+-]*")
+_IN_PLACE, _SUBSTITUTES = re.compile(r"-(?!M)\w*i|--in-place"), re.compile(r"s(\W).*\1.*\1\w*")
 
 
 class FileState(NamedTuple):
@@ -396,10 +402,14 @@ def _changes_in(words: list[str]) -> Iterator[tuple[str, str]]:
         behind = ["."] if "--hard" in behind else []
     elif program == "git restore" and "--staged" in behind:
         behind = []
-    elif program == "sed":
-        # The first word without a dash is its script.
-        edits = any(word.startswith(("-i", "--in-place")) for word in behind)
-        behind = [word for word in behind if not word.startswith("-")][1:] if edits else []
+    elif program in {"sed", "perl"}:
+        # Without one in quotes or behind `-e` the first word without a dash is the script.
+        given = {"''", "-e"}.isdisjoint(behind)
+        bare = [word for word in behind if word[0] not in "-'"][given:]
+        edits = any(map(_IN_PLACE.match, behind))
+        behind = [word for word in bare if edits and not _SUBSTITUTES.fullmatch(word)]
+    elif program == "tee" and "-a" in behind:
+        program = "tee -a"
     paths = [word for word in behind if word == "." or _IS_PATH.fullmatch(word)]
     # The number before a redirection is not a target.
     last = next((word for word in reversed(behind) if not word.isdigit()), "")

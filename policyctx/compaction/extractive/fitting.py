@@ -63,11 +63,13 @@ class Unit(NamedTuple):
 
 # Rates of the streams. What another writer's summary holds may be all that is left of what the
 # user said before it.
-_ORDERS, _USERS_FACTS, _USERS_REST, _LITTLE = 180.0, 60.0, 12.0, 4.0
+_NEWEST, _ORDERS, _USERS_FACTS, _USERS_REST, _LITTLE = 600.0, 180.0, 60.0, 12.0, 4.0
 _CHANGED_FILE, _OTHER_FILE, _EARLIER = 16.0, 2.0, 40.0
 _OF_WORK = 4.0
 _RATES = {Group.AGENT: 8.0, Group.TASKS: 60.0, Group.STEPS: 8.0, Group.RESULTS: 0.25}
 _LAST = 12.0
+# Words of an answer, such as which option is taken, that is kept longest while it is the newest.
+_SHORT_ANSWER = 4
 # What a word of news weighs against coming last.
 _NEWS = 0.4
 # Characters of a result that is kept before longer ones.
@@ -87,6 +89,7 @@ def ranked(contents: Contents, cues: Cues) -> tuple[Unit, ...]:
     """
     entries = [(group, *one) for group in Group for one in _positioned(contents.of(group))]
     counts = {group: position + 1 for group, position, _ in entries}
+    newest = _newest(contents.said[Group.USER])
     entries.sort(key=_by_place)
     entries.reverse()
     streams: dict[tuple[Group, float], list[Unit]] = {}
@@ -100,9 +103,18 @@ def ranked(contents: Contents, cues: Cues) -> tuple[Unit, ...]:
         place += 1
         # Made in one go: what `_replace` makes on the way stays allocated.
         unit = Unit(text, group, one.message, rated.hard, rated.weight, place, depth)
-        streams.setdefault((group, rated.rate), []).append(unit)
+        rate = _NEWEST if one is newest else rated.rate
+        streams.setdefault((group, rate), []).append(unit)
     order = merge(*(_by_rank(units, rate) for (_, rate), units in streams.items()))
     return tuple(_framed([unit for *_, unit in order]))
+
+
+def _newest(users: Sequence[Quote]) -> Quote | None:
+    """Return the user's newest message, if it is one short piece."""
+    typed = [one for one in users if not one.pasted][-2:]
+    if not typed or typed[-1].gap or words_in(typed[-1].text) > _SHORT_ANSWER:
+        return None
+    return typed[-1] if len(typed) == 1 or typed[0].message != typed[1].message else None
 
 
 def _by_rank(units: list[Unit], rate: float) -> Iterator[tuple[float, int, Unit]]:
@@ -228,13 +240,15 @@ def _framed(order: Sequence[Unit]) -> Iterator[Unit]:
         if opened:
             over[unit.place] = [*opened]
         opened.append(unit)
-    leads = {one.place for above in over.values() for one in above}
+    above_any = (one for above in over.values() for one in above)
+    leads = {one.place for one in above_any if _TITLE.match(one.text) or one.text[-1:] in ":："}
     given: set[int] = set()
     for unit in order:
-        if unit.place not in leads:
+        if unit.place not in leads and unit.place not in given:
             left = [one for one in over.get(unit.place, ()) if one.place not in given]
             given.update(one.place for one in left)
             yield from (one._replace(leads=True) for one in left)
+            given.add(unit.place)
             yield unit
 
 
@@ -258,7 +272,9 @@ def _rated(
         return _weighed(one, group, position / count, cues)
     rate, weight = _RATES[group], float(position)
     if one.last:
-        rate, weight = _LAST, weight if position >= count - _END_OF_LAST else -weight
+        # The heads of all items come before what is said of each.
+        weight *= 1 if position >= count - _END_OF_LAST else -1
+        rate, weight = _LAST, weight - 2 * count * one.depth
     elif one.working:
         rate = _OF_WORK
     elif group is Group.RESULTS:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator
-from itertools import groupby, islice
+from itertools import chain, groupby, islice
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -21,6 +21,7 @@ from policyctx.compaction.assembly import History
 from policyctx.compaction.extractive.languages import Cues, cues_of
 from policyctx.compaction.extractive.texts import (
     NAME,
+    PROMPT,
     one_line,
     pieces_of,
     shortened,
@@ -37,8 +38,8 @@ _QUESTION_MARK = ("?", "？")
 _TAG = re.compile(r"</?[A-Za-z][\w -]*>")
 # Characters of a name that are shown.
 _LONGEST_NAME = 80
-# Characters of a text that the client put in place of a command.
-_LONGEST_EXPANDED = 1_600
+# Characters of a text that the client put in place of a command, in the newest message or before.
+_LONGEST_EXPANDED, _LONGEST_OLDER = 1_600, 160
 # How a message of an agent's program begins that has the result of a command in a reply.
 _RETURNED = re.compile(r"\s*<returncode>")
 # Pieces of either end that are kept of an earlier message of the agent, and of the user.
@@ -99,8 +100,9 @@ def quotes_in(history: History, reading: Reading, skipped: frozenset[int]) -> It
         if item.kind != "assistant_message":
             found = _not_agents(item, author, reading, position)
             if is_expanded and item.kind == "user_message" and not _TAG.match(before):
-                text = shortened(one_line(before), _LONGEST_EXPANDED)
-                found = iter((Quote(f"[program: {text}]", item.message, user=True, pasted=True),))
+                size = f", {len(before):,} characters" * (len(before) > _LONGEST_OLDER)
+                text = f"[program{size}: {shortened(one_line(before), _LONGEST_EXPANDED)}]"
+                found = iter((Quote(text, item.message, user=True, pasted=True),))
             yield from ends_of(found, is_newest=item.message >= typed)
         elif item.message in kept:
             is_last = item.message in last
@@ -126,10 +128,11 @@ def ends_of(
     Of the newest message all are yielded. Of an earlier one the text of a command is clipped.
     """
     for _, group in groupby(quotes, attrgetter("message")):
-        pieces, rest, is_gap = iter(group), deque[Quote](), False
+        pieces = _without_template(group, is_newest=is_newest)
+        rest, is_gap = deque[Quote](), False
         for one in islice(pieces, most):
             is_long = one.pasted and not is_newest
-            yield one._replace(text=shortened(one.text, _LONGEST_ANSWER)) if is_long else one
+            yield one._replace(text=shortened(one.text, _LONGEST_OLDER)) if is_long else one
         for one in pieces:
             rest.append(one)
             if len(rest) <= most:
@@ -140,6 +143,16 @@ def ends_of(
                 yield _behind(middle._replace(inner=is_inner), is_gap=is_gap)
             is_gap = is_inner and not is_newest
         yield from (_behind(one, is_gap=is_gap and not i) for i, one in enumerate(rest))
+
+
+def _without_template(quotes: Iterator[Quote], *, is_newest: bool) -> Iterator[Quote]:
+    """Yield the quotes of a message, of an earlier prompt the line that stands for it."""
+    first, second = next(quotes), next(quotes, None)
+    yield first
+    # What the user gave to the command is not under that line.
+    is_prompt = second and second.depth and first.text.startswith(f"[{PROMPT},")
+    if second and (is_newest or not is_prompt):
+        yield from chain((second,), quotes)
 
 
 def _behind(one: Quote, *, is_gap: bool) -> Quote:

@@ -11,7 +11,8 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Sequence
-from itertools import chain, groupby
+from itertools import chain, groupby, islice
+from operator import attrgetter
 
 from policyctx.compaction.assembly import History
 from policyctx.compaction.extractive.files import calls_in, files_of
@@ -49,6 +50,9 @@ _OF_USER = re.compile(
     re.IGNORECASE,
 )
 _LEADS = (":", "：")
+# How a client says that the user stopped the agent, and what closes a line that goes on later.
+# A message of more pieces is not compared with the next one.
+_INTERRUPTED, _CLOSING, _MOST_SENT_AGAIN = "[Request interrupted", " .,:;…。，：；", 60
 _ORDER = re.compile(
     r"(?:never|always|avoid|do(?: not|n't)|(?:\w+ ){0,3}protocol)\b|不要|别|必须|禁止|不得|严禁",
     re.IGNORECASE,
@@ -75,7 +79,7 @@ def gathered(
     def carried(group: Group) -> list[Quote]:
         return [one for found in before for one in found.contents.said.get(group, ())]
 
-    read = _changing(quotes_in(history, reading, skipped | frozenset(others)))
+    read = _changing(_sent_once(quotes_in(history, reading, skipped | frozenset(others))))
     quotes = [*read] if room is None else with_room(read, room, cues)
     calls = list(calls_in(reading, skipped, cues))
     del reading
@@ -182,6 +186,31 @@ def _once(quotes: Iterable[Quote], seen: Iterable[str] = ()) -> Iterator[Quote]:
         yield from _changing((first, *others))
         known |= texts
         missing = 0
+
+
+def _sent_once(quotes: Iterable[Quote]) -> Iterator[Quote]:
+    """Yield the quotes without messages of the user that were interrupted and sent again.
+
+    The next message begins each line as they do, and may say more.
+    """
+    held = list[Quote]()
+    for _, group in groupby(quotes, attrgetter("message")):
+        rest = iter(group)
+        new = [*islice(rest, _MOST_SENT_AGAIN)]
+        if held and new[0].text.startswith(_INTERRUPTED):
+            held += new
+            continue
+        said = [one.text.rstrip(_CLOSING) for one in held if not one.text.startswith(_INTERRUPTED)]
+        again = (_goes_on(*pair) for pair in zip(said, new, strict=False))
+        if not said or len(said) > len(new) or not all(again):
+            yield from held
+        held = new if new[0].user and len(new) < _MOST_SENT_AGAIN else []
+        yield from () if held else chain(new, rest)
+    yield from held
+
+
+def _goes_on(text: str, one: Quote) -> bool:
+    return one.user and one.text.startswith(text) and not one.text[len(text) :][:1].isalnum()
 
 
 def _changing(quotes: Iterable[Quote]) -> Iterator[Quote]:

@@ -35,6 +35,8 @@ _MANY_SIGNS, _MANY_VALUES = 0.08, 0.3
 # Characters before an element that are looked at: it stands on lines of its own, or it does not.
 _INDENT = 100
 CUT, GAP = " …", "… "
+# What the line that stands for the template of a command begins with.
+PROMPT = "prompt"
 
 BULLET = re.compile(r"\s*(?:[-*+•·\u276f]|\(?\d{1,2}[.)、]|[a-z]\))\s+")
 _SIGN = re.compile(r"^\s*[-*+•·]\s+")
@@ -63,13 +65,12 @@ _TYPED = re.compile(
     r"|constraints)>(.*?)</\1>",
     re.DOTALL,
 )
-# How the template of a command begins, and the user's input where its client has put it in.
+# How the template of a command begins, with the user's input where its client has put it in, and
+# how it speaks of that. The title alone may be the user's own.
 _TEMPLATE = re.compile(
-    r"\s*(?:---\n.*?\n---\s*)?(?:(<command-)|#+ (?:User )?(?:Input|Arguments)\s*\n)", re.DOTALL
+    r"\s*(---\n.*?\n---\s*)?#+ (?:User )?(?:Input|Arguments)\s+(```|~~~)\w*\n(.*?)\2", re.DOTALL
 )
-_INPUT = re.compile(
-    r"^#+ (?:User )?(?:Input|Arguments)\s+(```|~~~)\w*\n(.*?)\1", re.MULTILINE | re.DOTALL
-)
+_OF_INPUT = re.compile(r"\buser(?:'s)? input\b|\$ARGUMENTS\b", re.IGNORECASE)
 # The prompt of a shell; without output behind it, it may stand for what the user asks for.
 _PROMPT = re.compile(
     r"\s*(?:\([\w.-]+\)\s*)?(?:[\w.-]+@[\w.-]+[^\n$#%]{0,80})?[$\u276f➜]\s+\S|>>> \S"
@@ -134,6 +135,16 @@ def pieces_of(text: str, *, of_agent: bool = False) -> Iterator[Piece]:
 
 
 def _pieces(text: str, *, of_agent: bool) -> Iterator[Piece]:
+    template = None if of_agent else _TEMPLATE.match(text)
+    rest = text[template.end() :] if template else ""
+    if template and (template[1] or _OF_INPUT.search(rest)):
+        described = _described(f"{template[1] or ''}{rest}", PROMPT)
+        yield Piece(described, pasted=True)
+        # Without an input the template itself is what the user wants.
+        given = template[3].strip()
+        inner = _pieces(given or rest, of_agent=False)
+        yield from (one if given else one._replace(depth=one.depth + 1) for one in inner)
+        return
     parts_of = _fenced if of_agent else _parts
     one = Piece("")
     for pasted, parts in groupby(parts_of(text), key=itemgetter(1)):
@@ -141,7 +152,8 @@ def _pieces(text: str, *, of_agent: bool) -> Iterator[Piece]:
             for part, _ in parts:
                 if _SAYS.search(_FENCE.sub("", _TAG.sub("", part))):
                     depth = one.depth + one.text.endswith((":", "："))
-                    yield Piece(_described(part, of_agent=of_agent), pasted=True, depth=depth)
+                    name = "block" if of_agent else "pasted"
+                    yield Piece(_described(part, name), pasted=True, depth=depth)
         else:
             typed = "\n".join(part for part, _ in parts)
             for line, is_item, depth in _with_lists(typed, of_agent=of_agent):
@@ -169,15 +181,13 @@ def _fenced(text: str) -> Iterator[tuple[str, bool]]:
 def _parts(text: str) -> Iterator[tuple[str, bool]]:
     """Yield the parts of a text, each with whether it was pasted."""
     at = 0
-    if template := _TEMPLATE.match(text):
-        for own in (_TYPED if template[1] else _INPUT).finditer(text):
+    if text.lstrip().startswith("<command-"):
+        for own in _TYPED.finditer(text):
             if own[2].strip():
                 yield from ((text[at : own.start()], True), (own[2], False))
                 at = own.end()
-        # Without an input the template itself is what the user wants.
-        if at or template[1]:
-            yield text[at:], True
-            return
+        yield text[at:], True
+        return
     for start, end in _elements(text):
         yield from _runs(text[at:start])
         inner = start
@@ -261,7 +271,7 @@ def _count(pattern: re.Pattern[str], text: str) -> int:
     return sum(1 for _ in pattern.finditer(text))
 
 
-def _described(text: str, *, of_agent: bool = False) -> str:
+def _described(text: str, name: str) -> str:
     """Return the line that stands for pasted text: what it is, how it begins, and its length."""
     tag = _TAG.match(text.lstrip())
     count, first = 0, ""
@@ -269,8 +279,10 @@ def _described(text: str, *, of_agent: bool = False) -> str:
         if _SAYS.search(_TAG.sub("", said)):
             count += 1
             line = "" if first else one_line(said)
-            first = first or ("" if line.startswith(("```", "~~~")) else line)
-    name = f"<{tag[2]}>" if tag else "block" if of_agent else "pasted"
+            is_frame = line.startswith(("```", "~~~"))
+            is_frame |= name == PROMPT and bool(_HEADING.match(line) or _OF_INPUT.search(line))
+            first = first or ("" if is_frame else line)
+    name = f"<{tag[2]}>" if tag else name
     first = _TAG.sub("", first).removeprefix("> ").strip()
     return f"[{name}, {count} lines, {len(text):,} characters: {shortened(first, 80)}]"
 
@@ -294,13 +306,11 @@ def _with_lists(text: str, *, of_agent: bool) -> Iterator[tuple[str, bool, int]]
 
     An entry of a list, or an indented line, is one piece. A short list is in the line of its lead.
     """
-    under, lead, items, titled, given = 0, "", list[tuple[str, bool]](), False, 0
-    for line in filter(None, _whole_lines(_FENCE.sub("", text))):
-        title = _HEADING.match(line)
-        is_item = not title and (BULLET.match(line) is not None or line[:1].isspace())
+    under, lead, items, titled, given = 0, "", list[tuple[str, bool, int]](), False, 0
+    for line, title, is_item, below in _entries_in(text):
         is_lead = line.rstrip().endswith((":", "："))
         if lead and (is_item or not (title or is_lead or (items and items[-1][1]))):
-            items.append((_SIGN.sub("", line).strip(), is_item))
+            items.append((_SIGN.sub("", line).strip(), is_item, below))
             if len(items) > _MOST_ITEMS:
                 yield from _led(lead, items, under, given, is_title=titled, of_agent=of_agent)
                 del items[1:-1]
@@ -319,8 +329,20 @@ def _with_lists(text: str, *, of_agent: bool) -> Iterator[tuple[str, bool, int]]
                     yield lead, False, under
                 lead = one
         elif line.strip():
-            yield line, is_item, under
+            yield line, is_item, under + below
     yield from _led(lead, items, under, given, is_title=titled, of_agent=of_agent)
+
+
+def _entries_in(text: str) -> Iterator[tuple[str, re.Match[str] | None, bool, int]]:
+    """Yield the lines, each with its title, whether it is an item, and how many items lead it."""
+    indents = list[int]()
+    for line in filter(None, _whole_lines(_FENCE.sub("", text))):
+        title, is_listed = _HEADING.match(line), BULLET.match(line) is not None
+        indent = len(line) - len(line.lstrip())
+        while indents and (title or indents[-1] >= indent):
+            indents.pop()
+        yield line, title, not title and (is_listed or line[:1].isspace()), len(indents)
+        indents += [indent] * is_listed
 
 
 def _whole_lines(text: str) -> Iterator[str]:
@@ -349,7 +371,7 @@ def _unwrapped(line: re.Match[str]) -> str:
 
 def _led(
     lead: str,
-    items: list[tuple[str, bool]],
+    items: list[tuple[str, bool, int]],
     under: int,
     given: int,
     *,
@@ -360,8 +382,8 @@ def _led(
 
     A lead that forbids them is repeated before each entry of a list, a title before any line.
     """
-    whole = "" if given else f"{lead} {'; '.join(item for item, _ in items)}".strip()
-    is_list = len(items) <= 1 or all(is_item for _, is_item in items)
+    whole = "" if given else f"{lead} {'; '.join(item for item, *_ in items)}".strip()
+    is_list = len(items) <= 1 or all(is_item for _, is_item, _ in items)
     is_short = words_in(whole) <= _LIST_WORDS and len(whole) <= _LONGEST
     if is_list and is_short and not given:
         yield whole, True, under
@@ -369,8 +391,8 @@ def _led(
     repeats = (is_list or is_title) and not of_agent and _turns_around(lead)
     if not (repeats or given):
         yield lead, True, under
-    for item, is_item in items[given:]:
-        yield (f"{lead} {item}" if repeats else item), is_item, under + (not repeats)
+    for item, is_item, below in items[given:]:
+        yield (f"{lead} {item}" if repeats else item), is_item, under + (not repeats) + below
 
 
 def _turns_around(lead: str) -> bool:

@@ -44,9 +44,9 @@ def after(summary: str, new: Sequence[Message] = ()) -> History:
     return History([told, said(WORDING.summary_reply), *new], {0: summary}, frozenset((1,)))
 
 
-def later(summary: str, *new: Message) -> str:
+def later(summary: str, *new: Message, **settings: Any) -> str:
     """The summary of a summary and new messages."""
-    return extractive_summary(after(summary, new), Summary())
+    return extractive_summary(after(summary, new), Summary.model_validate(settings))
 
 
 def group(summary: str, label: Group) -> list[str]:

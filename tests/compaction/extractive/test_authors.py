@@ -71,7 +71,7 @@ def test_the_text_of_a_skill_is_one_line_that_binds_nothing() -> None:
     list_ = [asked, written_by("program", user(SKILL)), said("The kettle is heating.")]
     line, of_program = told(*list_)
     assert line == "- /brew 40 litres of stout"
-    assert of_program.startswith("- [program: Base directory for this skill: /skills/brewing ")
+    assert of_program.startswith("- [program, 193 characters: Base directory for this skill: ")
     (unit,) = (one for one in ranked_units(History(list_)) if one.text == of_program)
     assert not unit.hard
 
@@ -211,10 +211,10 @@ def test_the_text_of_the_newest_skill_keeps_both_ends_and_an_older_one_is_short(
     for summary, least, most in (
         (first, 1_500, 1_700),
         (later(first), 1_500, 1_700),
-        (summary_of(*history, new), 400, 500),
-        (later(first, new), 400, 500),
+        (summary_of(*history, new), 100, 170),
+        (later(first, new), 100, 170),
     ):
         line = group(summary, Group.USER)[1]
-        assert line.startswith("- [program: You brew. Then stir")
+        assert line.startswith(f"- [program, {len(text):,} characters: You brew. Then stir")
         assert line.endswith("4. Stop and report.]")
         assert least < len(line) < most

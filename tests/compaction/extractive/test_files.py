@@ -147,6 +147,10 @@ def test_files_that_a_difference_prints_are_no_changes() -> None:
     assert files(*ran("git diff --stat", printed)) == []
 
 
+# Longer than what is read of a command.
+LONG = "\n".join(f"Line {i} of the text." for i in range(400))
+
+
 @pytest.mark.parametrize(
     ("command", "found"),
     [
@@ -161,6 +165,18 @@ def test_files_that_a_difference_prints_are_no_changes() -> None:
         ("git show HEAD~1:src/a.py > src/a.py", []),
         ("cat > conf/b.toml <<'E'\nx\nE", ["conf/b.toml: written"]),
         ("make 2>&1 | tee out/log.txt", ["out/log.txt: written"]),
+        (f"cat <<'E' > doc/a.md\n{LONG}\nE", ["doc/a.md: written"]),
+        (f"cat <<'E' | tee doc/a.md\n{LONG}\nE", ["doc/a.md: written"]),
+        (f"cat > doc/a.md <<'E'\n{LONG}\nE", ["doc/a.md: written"]),
+        ("cat > \"doc/a.md\" <<'E'\nx\nE", ["doc/a.md: written"]),
+        ("echo 1 >> 'doc/a.md'", ["doc/a.md: edited"]),
+        ("cat > Makefile <<'E'\nx\nE", ["Makefile: written"]),
+        ("echo 1 | tee -a doc/a.md", ["doc/a.md: edited"]),
+        ("sed -i -e 's/a/b/' -e s/x/y/ src/a.py", ["src/a.py: edited"]),
+        ("sed -i '' s/x/y/ src/a.py", ["src/a.py: edited"]),
+        ("perl -pi -e 's/\\r$//' src/a.sh", ["src/a.sh: edited"]),
+        ("perl -ne 'print if /x/' src/a.sh", []),
+        ("test $a -gt 3 > /dev/null && echo 'a > B' -> Cellar", []),
     ],
 )
 def test_each_file_that_a_shell_command_changes_is_listed(command: str, found: list[str]) -> None:

@@ -130,12 +130,33 @@ def test_a_message_that_is_typed_again_with_more_words_stands_whole() -> None:
     draft = "Print this in place of it:\nAnother session is running in this folder.\nNo."
     again = f"{draft} Type /exit, and begin anew."
     found = told(user(draft), user("[Request interrupted by user]"), user(again))
-    assert found[-3:] == [
+    assert found == [
         "- Print this in place of it:",
         "  Another session is running in this folder.",
         "  No. Type /exit, and begin anew.",
     ]
     assert told(user(draft), user("Why?"), user(draft))[-1] == "- Why?"
+
+
+@pytest.mark.parametrize("draft", ["Drain hall 1", "Drain hall 1.", "Drain hall 1:\nNot hall 2."])
+@pytest.mark.parametrize("more", ["", " Then seal its lid for the night."])
+def test_of_a_message_that_was_interrupted_and_sent_again_only_the_last_is_quoted(
+    draft: str, more: str
+) -> None:
+    again = f"{draft.rstrip('.')}.{more}" if more else draft
+    whole = told(user("Look at hall 3."), said("Done."), user(again))
+    stopped = user("[Request interrupted by user]")
+    for between in ([], [stopped], [stopped, user(draft), stopped]):
+        messages = [user("Look at hall 3."), said("Done."), user(draft), *between, user(again)]
+        assert told(*messages) == whole
+
+
+def test_a_message_that_was_interrupted_stays_before_another_one() -> None:
+    stopped = user("[Request interrupted by user]")
+    lines = ["- Drain hall 1.", "- [Request interrupted by user]", "- Drain hall 12 first."]
+    assert told(user("Drain hall 1."), stopped, user("Drain hall 12 first.")) == lines
+    answered = told(user("Drain hall 1."), said("Drained."), user("Drain hall 1. Then seal it."))
+    assert answered == ["- Drain hall 1.", "- Drain hall 1. Then seal it."]
 
 
 def test_a_long_answer_stands_alone() -> None:
@@ -523,31 +544,62 @@ def test_of_another_summary_a_protocol_and_instructions_are_quoted() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "## User Input\n\n```text\n{given}\n```\n\nYou **MUST** consider it.\n\n{steps}",
-        "---\ndescription: Plan it\n---\n\n# Arguments\n\n```\n{given}\n```\n{steps}",
-        "<command-name>/plan</command-name>\n<command-args>{given}</command-args>\n{steps}",
-    ],
-)
+TEMPLATES = {
+    "a title": "## User Input\n\n```text\n{given}\n```\n\n"
+    "You **MUST** consider the user input.\n\n{steps}",
+    "fields": "---\ndescription: Plan it\n---\n\n# Arguments\n\n```\n{given}\n```\n{steps}",
+    "elements": "<command-name>/plan</command-name>\n<command-args>{given}</command-args>\n{steps}",
+}
+STEPS = "\n\n".join(f"{i}. Always fill in part {i} of the plan." for i in range(50))
+
+
+@pytest.mark.parametrize("text", TEMPLATES.values(), ids=TEMPLATES)
 def test_of_a_command_the_users_input_stands_without_its_template(text: str) -> None:
     given = "Plan the cellar of hall 4 as `plan.md` says.\nNever touch the pump in it."
-    steps = "\n\n".join(f"{i}. Always fill in part {i} of the plan." for i in range(50))
-    found = told(user(text.format(given=given, steps=steps)))
-    typed = [line.strip(" -") for line in found if not line.strip(" -").startswith("[")]
-    assert "\n".join(typed).removeprefix("/plan\n") == given
-    assert len(found) < 6
+    prompt = user(text.format(given=given, steps=STEPS))
+    first = summary_of(prompt)
+    answered = later(first, said("Planned."), user("Go on."))
+    for found in (told(prompt), group(answered, Group.USER), told(prompt, user("Go on."))):
+        typed = [line.strip(" -") for line in found if not line.strip(" -").startswith("[")]
+        assert "\n".join(typed).removeprefix("/plan\n").removesuffix("\nGo on.") == given
+        assert len(found) < 6
 
 
 def test_a_template_without_an_input_is_what_the_user_wants() -> None:
-    template = "## User Input\n\n```text\n\n```\n\n## Outline\n\nRead `plan.md` of hall 4 first."
-    assert told(user(f"{template} Write `tasks.md`.")) == [
-        "- ## User Input",
-        "  ## Outline",
-        "   Read `plan.md` of hall 4 first.",
-        "   Write `tasks.md`.",
+    template = TEMPLATES["a title"].format(
+        given="", steps="## Outline\n\nRead `plan.md` of hall 4 first. Write `tasks.md`."
+    )
+    assert told(user(template)) == [
+        "- [prompt, 3 lines, 102 characters: Read `plan.md` of hall 4 first. Write `tasks.md`.]",
+        "  You **MUST** consider the user input.",
+        "   ## Outline",
+        "    Read `plan.md` of hall 4 first.",
+        "    Write `tasks.md`.",
     ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "begins"),
+    [("a title", "0. Always fill in part 0 of the plan."), ("fields", "description: Plan it")],
+)
+def test_of_a_prompt_that_was_answered_one_line_says_what_it_is(kind: str, begins: str) -> None:
+    prompt = user(TEMPLATES[kind].format(given="", steps=STEPS))
+    newest = told(prompt)
+    assert len(newest) > 40
+    answered = [said("Planned."), user("Never touch the pump."), said("Fine.")]
+    once = told(prompt, *answered)
+    again = group(later(summary_of(prompt), *answered), Group.USER)
+    assert once == again == [newest[0], "- Never touch the pump."]
+    assert newest[0].endswith(f"characters: {begins}]")
+
+
+@pytest.mark.parametrize("title", ["## Input", "# Arguments", "## User Input", "## Task"])
+@pytest.mark.parametrize("fence", ["```\nlid: 4\n```", "lid: 4", "```\n\n```"])
+def test_a_message_of_the_user_in_the_form_of_a_prompt_stays_whole(title: str, fence: str) -> None:
+    rules = [f"Never open the lid of hall {i}, not even at night." for i in range(9)]
+    typed = "\n\n".join([title, fence, "## Rules", *rules])
+    found = told(user(typed), said("Fine."), user("Go on."))
+    assert [line.strip(" …") for line in found if "hall" in line] == rules
 
 
 def test_an_order_of_one_word_between_others_is_quoted() -> None:

@@ -1,0 +1,53 @@
+"""Lists are shortened by item: heads before bodies, each body under its own head."""
+
+from __future__ import annotations
+
+import re
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from tests.compaction.extractive.summaries import later, said, summary_of
+from tests.conversations import user
+
+BODIES = st.lists(st.integers(0, 4), min_size=2, max_size=6)
+
+
+def report(bodies: list[int]) -> str:
+    """Return a report with a numbered item for each of the bodies, of so many lines."""
+    lines = ["I have looked at all of the halls, and found what leaks in them:", ""]
+    for i, count in enumerate(bodies):
+        lines += [f"{i + 1}. **Pump{i} leaks at its lid.** It stands in hall {i}.", ""]
+        for j in range(count):
+            lines += [
+                f"   Body{i} says in its line {j} why that lid leaks, and how to seal it.",
+                "",
+            ]
+    return "\n".join([*lines, "The other halls are dry, and none of their pumps has been moved."])
+
+
+@given(bodies=BODIES, most=st.integers(10, 200), is_last=st.booleans())
+@example(bodies=[3, 3, 3], most=70, is_last=False)
+def test_what_is_said_of_an_item_stands_under_its_own_head(
+    bodies: list[int], most: int, *, is_last: bool
+) -> None:
+    after = () if is_last else (user("Mend them all."), said("All of the lids are sealed now."))
+    first = summary_of(user("What leaks?"), said(report(bodies)), *after, max_words=most)
+    for summary in (first, later(first, max_words=most)):
+        head = None
+        for line in summary.split("\n"):
+            if pump := re.search(r"\d\. \*\*Pump(\d)", line):
+                head = pump[1]
+            if body := re.search(r"Body(\d)", line):
+                assert body[1] == head
+
+
+@given(BODIES)
+@example([4, 4, 4, 4, 4, 4])
+def test_the_heads_of_all_items_are_kept_before_their_bodies(bodies: list[int]) -> None:
+    most = 60 + 12 * len(bodies)
+    messages = [user("What leaks?"), said(report(bodies))]
+    first = summary_of(*messages, max_words=most)
+    for summary in (first, later(first, max_words=most)):
+        heads = re.findall(r"(\d)\. \*\*Pump(\d)", summary)
+        assert heads == [(f"{i + 1}", f"{i}") for i in range(len(bodies))]
