@@ -14,7 +14,7 @@ from policyctx.compaction.extractive.files import (
     command_parts,
     parts_in,
 )
-from policyctx.compaction.extractive.texts import marked, one_line, shortened
+from policyctx.compaction.extractive.texts import GAP, marked, one_line, shortened
 
 # Of a result only the beginning and the end are looked at.
 LOOKED_AT = 2_000
@@ -72,7 +72,11 @@ _COUNTS = re.compile(
     r"|^ok\b|[Aa]ll checks|BUILD SUCCESS|[Ss]uccessful"
 )
 # A line that says how all of it ended.
-_VERDICT = re.compile(r"\W*(?:RESULT|VERDICT|FAIL(?:ED|URE)?|PASS(?:ED)?|Tests?)\b:? .{1,160}$")
+_VERDICT = re.compile(
+    r"\W*(?:RESULT|VERDICT|FAIL(?:ED|URE)?|PASS(?:ED)?|Tests?)\b:? .{1,160}$|EXIT\b.{0,40}$"
+)
+# What a compiler prints below a warning.
+_CONTEXT = re.compile(r"\s*\d* *\||\s*[~^]+\s*$|.*: note: ")
 # What only surrounds what was printed.
 _TAGS = re.compile(r"^</?[\w-]+>|</?[\w-]+>$", re.MULTILINE)
 _FRAME = re.compile(
@@ -121,20 +125,14 @@ def outcome_of(call: Call, command: str, most: int = 0) -> str:
     elif code == "exit code 0" and re.search("[;|]", " ".join(parts)):
         code += " of the last command"
     said = _without_frame(_ends_of(text).split("\n"))
+    is_read = all(_READS.match(part.lstrip("&|;")) for part in parts)
+    said, warned = (said, []) if is_read else _without_warnings(said)
     if most and not (runs and not code):
-        whole = " / ".join(map(one_line, said))
-        words = shortened(whole, most, 2)
-        told = [*filter(_PROBLEM.search, said)][:_LAST_LINES]
-        told += [*filter(_VERDICT.match, said)][-_LAST_LINES:]
-        missing = [line for line in map(one_line, dict.fromkeys(told)) if line not in words]
-        if missing:
-            middle = " … ".join(("", *(shortened(line, _LONGEST_LINE) for line in missing), ""))
-            half = (most - len(middle)) // 2
-            words = f"{whole[:half].rstrip()}{middle}{whole[-half:].lstrip()}"
-        return ": ".join(filter(None, (code, words))) or NO_OUTPUT
+        return ": ".join(filter(None, (code, _in_whole(said, warned, most)))) or NO_OUTPUT
     said = [one_line(line) for line in said if re.search(r"\w", line)]
     told = [line for line in said if not _EXIT_CODE.search(line) and not _FRAME.match(line)]
     shown = [*filter(_NAMES.search, told)] or [*filter(_COUNTS.search, told)]
+    shown = shown or [*filter(_VERDICT.match, told)]
     is_error = _ERROR.match if call.failed else _PROBLEM.search
     errors = sorted(filter(is_error, told), key=lambda line: bool(_WARNS.search(line)))
     del errors[_MOST_ERRORS:]
@@ -142,7 +140,7 @@ def outcome_of(call: Call, command: str, most: int = 0) -> str:
         ids = ((line, ID_SAID.search(line)) for line in told)
         shown = [line[: one.end()] for line, one in ids if one][:1] or told[-_LAST_LINES:]
         shown += (line for line in errors if not _WARNS.search(line) and line not in shown)
-        code, errors, said = STARTED, [], []
+        code, errors, said, warned = STARTED, [], [], []
     elif call.failed:
         shown = [*shown[-1:], *told[-_LAST_LINES:]]
     elif not shown and (len(told) <= _LAST_LINES or _is_of_last(parts)):
@@ -153,8 +151,23 @@ def outcome_of(call: Call, command: str, most: int = 0) -> str:
         # The first error and the last line are not to be in what is cut out.
         half = LONGEST_WORDS // 2 - 1
         words = " … ".join(shortened(one, half) for one in dict.fromkeys((errors[0], shown[-1])))
-    words = shortened(words, LONGEST_WORDS)
+    words = shortened(" … ".join(filter(None, (words, *warned[: not errors]))), LONGEST_WORDS)
     return ": ".join(filter(None, (code, words))) or (UNQUOTED if told else NO_OUTPUT)
+
+
+def _in_whole(said: Sequence[str], warned: Sequence[str], most: int) -> str:
+    """Return all lines in at most `most` characters, or their ends and what tells the outcome."""
+    whole = " / ".join(map(one_line, said))
+    words = shortened(whole, most, 2)
+    told = [*filter(_PROBLEM.search, said)][:_LAST_LINES]
+    told += [*filter(_VERDICT.match, said)][-_LAST_LINES:]
+    told += warned[: not told]
+    missing = [line for line in map(one_line, dict.fromkeys(told)) if line not in words]
+    middle = " … ".join(("", *(shortened(line, _LONGEST_LINE) for line in missing), ""))
+    half = (most - len(middle)) // 2
+    if len(whole) <= 2 * half:
+        return f"{whole}{middle.rstrip(GAP)}"
+    return f"{whole[:half].rstrip()}{middle}{whole[-half:].lstrip()}" if missing else words
 
 
 def _ends_of(text: str) -> str:
@@ -185,6 +198,18 @@ def _without_frame(lines: Sequence[str]) -> list[str]:
     inner[:1] = [_TAGS.sub("", line) for line in inner[:1]]
     inner[-1:] = [_TAGS.sub("", line) for line in inner[-1:]]
     return inner
+
+
+def _without_warnings(lines: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the lines without warnings and what belongs to them, if any are left, and these."""
+    bare, warned, is_noise = list[str](), list[str](), False
+    for line in lines:
+        warns = _WARNS.search(line) and _PROBLEM.search(line) and not _COUNTS.search(line)
+        warned += [one_line(line).removeprefix(GAP)] * bool(warns)
+        is_noise = bool(warns or (is_noise and _CONTEXT.match(line)))
+        bare += [line] * (not is_noise)
+    says = any(re.search(r"\w", line) and not _surrounds(line) for line in bare)
+    return (bare, warned) if says else ([*lines], [])
 
 
 def _surrounds(line: str) -> bool:

@@ -44,6 +44,8 @@ _LONGEST_EXPANDED, _LONGEST_OLDER = 1_600, 160
 _RETURNED = re.compile(r"\s*<returncode>")
 # Pieces of either end that are kept of an earlier message of the agent, and of the user.
 _MOST_PIECES, _TYPED_PIECES = 125, 12
+# A line of the agent's that is for its client alone.
+_DIRECTIVE = re.compile(r"^::[\w-]+\{[^\n]*\}[ \t]*$", re.MULTILINE)
 # Words of what says more than what the agent does next.
 REPLY = 30
 # The words before the question of a tool behind its answer.
@@ -90,6 +92,8 @@ class Quote(NamedTuple):
 def quotes_in(history: History, reading: Reading, skipped: frozenset[int]) -> Iterator[Quote]:
     """Yield what was said, in order; what the agent said before its calls only of the last turn."""
     kept, last, notes, typed = _of_agent(history, reading, skipped)
+    closing = next((item.text for item in reversed(reading.items) if item.message in last), "")
+    is_answered = is_answer(closing) and not notes
     before = ""
     for position, item in enumerate(reading.items):
         if item.message in skipped:
@@ -103,7 +107,8 @@ def quotes_in(history: History, reading: Reading, skipped: frozenset[int]) -> It
                 size = f", {len(before):,} characters" * (len(before) > _LONGEST_OLDER)
                 text = f"[program{size}: {shortened(one_line(before), _LONGEST_EXPANDED)}]"
                 found = iter((Quote(text, item.message, user=True, pasted=True),))
-            yield from ends_of(found, is_newest=item.message >= typed)
+            is_newest = item.message >= typed
+            yield from ends_of(found, is_newest=is_newest, is_answered=is_answered)
         elif item.message in kept:
             is_last = item.message in last
             found = (
@@ -115,20 +120,25 @@ def quotes_in(history: History, reading: Reading, skipped: frozenset[int]) -> It
                     working=item.message in notes,
                     depth=one.depth,
                 )
-                for one in pieces_of(item.text, of_agent=True)
+                for one in pieces_of(_DIRECTIVE.sub("", item.text), of_agent=True)
             )
             yield from found if is_last else ends_of(found, is_newest=False, most=_MOST_PIECES)
 
 
 def ends_of(
-    quotes: Iterable[Quote], *, is_newest: bool, most: int = _TYPED_PIECES
+    quotes: Iterable[Quote],
+    *,
+    is_newest: bool,
+    is_answered: bool = False,
+    most: int = _TYPED_PIECES,
 ) -> Iterator[Quote]:
     """Yield of each message the quotes of its ends, and the rules between.
 
-    Of the newest message all are yielded. Of an earlier one the text of a command is clipped.
+    Of the newest message all are yielded. Of an earlier one the text of a command is clipped, and
+    of the prompt of a command, also once it is answered, one line stands for it.
     """
     for _, group in groupby(quotes, attrgetter("message")):
-        pieces = _without_template(group, is_newest=is_newest)
+        pieces = _without_template(group, is_open=is_newest and not is_answered)
         rest, is_gap = deque[Quote](), False
         for one in islice(pieces, most):
             is_long = one.pasted and not is_newest
@@ -145,13 +155,18 @@ def ends_of(
         yield from (_behind(one, is_gap=is_gap and not i) for i, one in enumerate(rest))
 
 
-def _without_template(quotes: Iterator[Quote], *, is_newest: bool) -> Iterator[Quote]:
-    """Yield the quotes of a message, of an earlier prompt the line that stands for it."""
+def is_answer(text: str) -> bool:
+    """Return whether the agent's last words end a turn, and ask nothing."""
+    return bool(text) and not text.rstrip().endswith(_QUESTION_MARK)
+
+
+def _without_template(quotes: Iterator[Quote], *, is_open: bool) -> Iterator[Quote]:
+    """Yield the quotes of a message, of a prompt the line that stands for it unless it is open."""
     first, second = next(quotes), next(quotes, None)
     yield first
     # What the user gave to the command is not under that line.
     is_prompt = second and second.depth and first.text.startswith(f"[{PROMPT},")
-    if second and (is_newest or not is_prompt):
+    if second and (is_open or not is_prompt):
         yield from chain((second,), quotes)
 
 

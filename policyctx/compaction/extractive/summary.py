@@ -26,7 +26,14 @@ from policyctx.compaction.extractive.fitting import (
     with_room,
 )
 from policyctx.compaction.extractive.languages import SHIPPED, Cues, Language, cues_of
-from policyctx.compaction.extractive.said import REPLY, UNREADABLE, Quote, ends_of, quotes_in
+from policyctx.compaction.extractive.said import (
+    REPLY,
+    UNREADABLE,
+    Quote,
+    ends_of,
+    is_answer,
+    quotes_in,
+)
 from policyctx.compaction.extractive.state import tasks_of, work_of
 from policyctx.compaction.extractive.texts import lines_in, pieces_of
 from policyctx.compaction.extractive.writing import (
@@ -91,8 +98,9 @@ def gathered(
     users = [one for one in quotes if one.user]
     typed = max((one.message for one in users if one.text != UNREADABLE), default=-1)
     told_before = carried(Group.USER)
-    users = [*ends_of(told_before, is_newest=typed < 0), *users]
     last = [one for one in quotes if one.last]
+    is_answered = bool(last) and is_answer(last[-1].text) and not last[-1].working
+    users = [*ends_of(told_before, is_newest=typed < 0, is_answered=is_answered), *users]
     said = carried(Group.AGENT)
     # Notes leave with the user's next words, or the agent's at the end of its work.
     is_over = typed >= 0 or any(not one.working for one in last)

@@ -307,30 +307,34 @@ def _with_lists(text: str, *, of_agent: bool) -> Iterator[tuple[str, bool, int]]
     An entry of a list, or an indented line, is one piece. A short list is in the line of its lead.
     """
     under, lead, items, titled, given = 0, "", list[tuple[str, bool, int]](), False, 0
+    at = least = 0  # how many lead the lead, and how many items lead each of its items
     for line, title, is_item, below in _entries_in(text):
         is_lead = line.rstrip().endswith((":", "："))
-        if lead and (is_item or not (title or is_lead or (items and items[-1][1]))):
-            items.append((_SIGN.sub("", line).strip(), is_item, below))
+        goes_on = below >= least if is_item else not (title or is_lead or (items and items[-1][1]))
+        if lead and goes_on:
+            items.append((_SIGN.sub("", line).strip(), is_item, max(0, below - least)))
             if len(items) > _MOST_ITEMS:
-                yield from _led(lead, items, under, given, is_title=titled, of_agent=of_agent)
+                yield from _led(lead, items, at, given, is_title=titled, of_agent=of_agent)
                 del items[1:-1]
                 given = len(items)
             continue
-        yield from _led(lead, items, under, given, is_title=titled, of_agent=of_agent)
+        yield from _led(lead, items, at, given, is_title=titled, of_agent=of_agent)
         lead, items, titled, given = "", [], bool(title), 0
+        at, least = under + below, below + (BULLET.match(line) is not None)
         if title and not of_agent and _turns_around(title[2]):
-            under, lead = len(title[1]) - 1, f"{title[2]}:"
+            under = at = len(title[1]) - 1
+            lead = f"{title[2]}:"
         elif title:
             yield line, True, len(title[1]) - 1
             under = len(title[1])
         elif is_lead:
             for one in _sentences_in(_SIGN.sub("", line).strip()):
                 if lead:
-                    yield lead, False, under
+                    yield lead, False, at
                 lead = one
         elif line.strip():
-            yield line, is_item, under + below
-    yield from _led(lead, items, under, given, is_title=titled, of_agent=of_agent)
+            yield line, is_item, at
+    yield from _led(lead, items, at, given, is_title=titled, of_agent=of_agent)
 
 
 def _entries_in(text: str) -> Iterator[tuple[str, re.Match[str] | None, bool, int]]:
@@ -385,7 +389,7 @@ def _led(
     whole = "" if given else f"{lead} {'; '.join(item for item, *_ in items)}".strip()
     is_list = len(items) <= 1 or all(is_item for _, is_item, _ in items)
     is_short = words_in(whole) <= _LIST_WORDS and len(whole) <= _LONGEST
-    if is_list and is_short and not given:
+    if is_list and is_short and not given and not BULLET.match(lead):
         yield whole, True, under
         return
     repeats = (is_list or is_title) and not of_agent and _turns_around(lead)

@@ -425,6 +425,13 @@ def test_how_many_calls_ago_the_agent_said_something_is_told_over_rounds() -> No
     assert later(second) == second
 
 
+def test_what_the_agent_wrote_for_its_client_alone_is_left_out() -> None:
+    marks = '::git-stage{cwd="/srv"}\n::code-comment{title="Lid" body="It leaks. Seal it."}'
+    answer = said(f"The pump leaks at its lid.\n\n{marks}\nShall I seal `a::b{{c}}` at once?")
+    line = "- The pump leaks at its lid. Shall I seal `a::b{c}` at once?"
+    assert group(summary_of(user("Look."), answer), Group.AGENT) == [line]
+
+
 def test_no_note_stays_behind_an_answer() -> None:
     assert "Pump" not in summary_of(user("Mend them."), *worked(1, 2), said("All are sealed."))
 
@@ -591,6 +598,16 @@ def test_of_a_prompt_that_was_answered_one_line_says_what_it_is(kind: str, begin
     again = group(later(summary_of(prompt), *answered), Group.USER)
     assert once == again == [newest[0], "- Never touch the pump."]
     assert newest[0].endswith(f"characters: {begins}]")
+
+
+@pytest.mark.parametrize(
+    ("answer", "count"), [("Planned.", 1), ("Planned. Which hall comes first?", 52), ("", 52)]
+)
+def test_a_prompt_is_quoted_whole_until_the_agent_has_answered_it(answer: str, count: int) -> None:
+    prompt = user(TEMPLATES["a title"].format(given="", steps=STEPS))
+    new = [*ran("make check", "9 passed"), *([said(answer)] if answer else [])]
+    assert len(told(prompt, *new)) == count
+    assert len(group(later(summary_of(prompt), *new), Group.USER)) == count
 
 
 @pytest.mark.parametrize("title", ["## Input", "# Arguments", "## User Input", "## Task"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -484,7 +485,7 @@ def test_a_warning_in_the_middle_of_a_result_is_no_exit_code_of_it(middle: str) 
     printed = "\n".join([*lines, middle, *lines, "12 passed"])
     [line] = steps(summary_of(GO, *ran("make test", printed)))
     assert line.startswith("- make test => ")
-    assert line.endswith("12 passed")
+    assert "12 passed" in line
     assert "exit code" not in line
 
 
@@ -759,6 +760,40 @@ def test_a_failure_in_the_output_of_a_command_that_goes_on_is_quoted() -> None:
     ]
     polled = made("c2", "write_stdin", {"session_id": 65132}, "12 passed\nexit code 0")
     assert steps(later(first, *polled)) == ["- mise run check => exit code 0: 12 passed"]
+
+
+NOISE = "\n".join(
+    f"""p.c:{i}:18: warning: comparison of integers of different signs [-Wsign-compare]
+  {i} |   if (self->lid != SEALED && self->lid != {i}) return;
+      |       ~~~~~~~~~ ^  ~~~~~"""
+    for i in (254, 260, 311)
+)
+
+
+@pytest.mark.parametrize(
+    ("command", "printed", "quoted"),
+    [
+        ('go build -o p && ./p leaks; echo "EXIT: $?"', "12 leaks\nEXIT: 0", "EXIT: 0"),
+        ('go build -o p && ./p leaks; echo "EXIT: $CODE"', "12 leaks\nEXIT:", "EXIT:"),
+        ("cc -o p p.c 2>&1; ./p --count", "4712", "4712"),
+        ("go test ./...", "ok  \thall/cli\t0.31s", "ok hall/cli 0.31s"),
+        (
+            "go test ./...",
+            "--- FAIL: TestLid (0.00s)\nFAIL\thall/cli\t0.31s\nexit code 1",
+            "exit code 1: --- FAIL: TestLid (0.00s) / FAIL hall/cli 0.31s",
+        ),
+        ("python3 probe.py", "leaks=3", "leaks=3"),
+        ("psql -c 'select * from pump'", " id | leaks\n  1 | 3", "id | leaks / 1 | 3"),
+    ],
+)
+def test_what_was_printed_is_quoted_before_warnings(
+    command: str, printed: str, quoted: str
+) -> None:
+    for output in (f"{NOISE}\n{printed}", f"{NOISE}\n{printed}\n{NOISE}"):
+        summary = summary_of(GO, *ran(command, output), *edited("c2", "hall/a.py"))
+        line = next(line for line in summary.split("\n") if line.startswith(f"- {command} => "))
+        outcome = line.partition(" => ")[2].removesuffix("; changed since: a.py")
+        assert re.sub(r" … p\.c:254:18: warning: .*", "", outcome) == quoted
 
 
 def test_an_error_is_quoted_before_warnings() -> None:
