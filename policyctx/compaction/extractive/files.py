@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from posixpath import normpath
 from typing import NamedTuple
 
@@ -222,7 +223,7 @@ _REFUSED = re.compile(r"no changes added|nothing added|hook id: ")
 _SUFFIX = re.compile(r"\w\.\w+$")
 _MOVES = re.compile(r"\(?(?:cd|pushd)\s+(?:([\w~./@+-]*[\w~./])/?\s*$)?")
 _IS_PATH = re.compile(r"(?=.*\w)[\w~.@+-]*[/.][\w~./@+-]*")
-_IN_PLACE, _SUBSTITUTES = re.compile(r"-(?!M)\w*i|--in-place"), re.compile(r"s(\W).*\1.*\1\w*")
+_IN_PLACE, _SUBSTITUTES = re.compile(r"-(?![IM])\w*i|--in-place"), re.compile(r"s(\W).*\1.*\1\w*")
 
 
 class FileState(NamedTuple):
@@ -405,7 +406,8 @@ def _changes_in(words: list[str]) -> Iterator[tuple[str, str]]:
     elif program in {"sed", "perl"}:
         # Without one in quotes or behind `-e` the first word without a dash is the script.
         given = {"''", "-e"}.isdisjoint(behind)
-        bare = [word for word in behind if word[0] not in "-'"][given:]
+        named = [word for before, word in pairwise(("", *behind)) if before != "-e"]
+        bare = [word for word in named if word[0] not in "-'"][given:]
         edits = any(map(_IN_PLACE.match, behind))
         behind = [word for word in bare if edits and not _SUBSTITUTES.fullmatch(word)]
     elif program == "tee" and "-a" in behind:

@@ -17,7 +17,7 @@ from typing import NamedTuple, TypeAlias
 
 from policyctx.compaction.extractive.files import FileState
 from policyctx.compaction.extractive.languages import Cues
-from policyctx.compaction.extractive.said import Quote, weight_of
+from policyctx.compaction.extractive.said import INTERRUPTED, Quote, weight_of
 from policyctx.compaction.extractive.state import NEWEST_CALLS
 from policyctx.compaction.extractive.texts import GAP, NAME, shortened, values_in
 from policyctx.compaction.extractive.writing import (
@@ -93,13 +93,19 @@ def ranked(contents: Contents, cues: Cues) -> tuple[Unit, ...]:
     entries.sort(key=_by_place)
     entries.reverse()
     streams: dict[tuple[Group, float], list[Unit]] = {}
-    place = 0
+    place = titles = 0
+    message: int | None = None
     while entries:
         group, position, one = entries.pop()
         text, depth = written(one, group), 0
-        rated = _rated(one, group, cues, text, position=position, count=counts[group])
         if isinstance(one, Quote):
             depth, place = one.depth, place + one.gap  # for the lines without a unit
+            titles = titles if one.message == message else 0
+            message = one.message
+            if title := _OWN_TITLE.match(one.text):
+                titles = len(title[1])
+        below = max(0, depth - titles)
+        rated = _rated(one, group, cues, text, position=position, count=counts[group], below=below)
         place += 1
         # Made in one go: what `_replace` makes on the way stays allocated.
         unit = Unit(text, group, one.message, rated.hard, rated.weight, place, depth)
@@ -111,7 +117,7 @@ def ranked(contents: Contents, cues: Cues) -> tuple[Unit, ...]:
 
 def _newest(users: Sequence[Quote]) -> Quote | None:
     """Return the user's newest message, if it is one short piece."""
-    typed = [one for one in users if not one.pasted][-2:]
+    typed = [one for one in users if not (one.pasted or INTERRUPTED.match(one.text))][-2:]
     if not typed or typed[-1].gap or words_in(typed[-1].text) > _SHORT_ANSWER:
         return None
     return typed[-1] if len(typed) == 1 or typed[0].message != typed[1].message else None
@@ -223,6 +229,7 @@ def _by_place(entry: tuple[Group, int, Entry]) -> tuple[int, bool, int]:
     return _GROUPS.index(group), False, 0
 
 
+_OWN_TITLE = re.compile(r"(#+) ")
 _TITLE = re.compile(rf"{ENTRY}(?:\[agent[^]]*\] )?#")
 
 
@@ -245,7 +252,9 @@ def _framed(order: Sequence[Unit]) -> Iterator[Unit]:
     given: set[int] = set()
     for unit in order:
         if unit.place not in leads and unit.place not in given:
-            left = [one for one in over.get(unit.place, ()) if one.place not in given]
+            # What the user says of an entry stands by itself, so that more of it has room.
+            above = (one for one in over.get(unit.place, ()) if one.place not in given)
+            left = [one for one in above if not unit.user or one.place in leads]
             given.update(one.place for one in left)
             yield from (one._replace(leads=True) for one in left)
             given.add(unit.place)
@@ -260,11 +269,19 @@ class _Rated(NamedTuple):
 
 
 def _rated(
-    one: Entry, group: Group, cues: Cues, text: str = "", *, position: int = 0, count: int = 1
+    one: Entry,
+    group: Group,
+    cues: Cues,
+    text: str = "",
+    *,
+    position: int = 0,
+    count: int = 1,
+    below: int = 0,
 ) -> _Rated:
     """Return what the rank of an entry depends on.
 
-    `text` is how it is written, and `position` its place in its group of `count` entries.
+    `text` is how it is written, and `position` its place in its group of `count` entries. It is
+    `below` so many entries of a list.
     """
     if isinstance(one, FileState):
         return _Rated(_CHANGED_FILE if one.is_changed else _OTHER_FILE, -position)
@@ -274,7 +291,7 @@ def _rated(
     if one.last:
         # The heads of all items come before what is said of each.
         weight *= 1 if position >= count - _END_OF_LAST else -1
-        rate, weight = _LAST, weight - 2 * count * one.depth
+        rate, weight = _LAST, weight - 2 * count * below
     elif one.working:
         rate = _OF_WORK
     elif group is Group.RESULTS:

@@ -13,15 +13,15 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator
-from itertools import chain, groupby, islice
+from itertools import dropwhile, groupby, islice
 from operator import attrgetter
 from typing import NamedTuple
 
 from policyctx.compaction.assembly import History
 from policyctx.compaction.extractive.languages import Cues, cues_of
 from policyctx.compaction.extractive.texts import (
+    BARE_PROMPT,
     NAME,
-    PROMPT,
     one_line,
     pieces_of,
     shortened,
@@ -58,6 +58,8 @@ UNREADABLE = (
     "[compaction that only its provider can read: of what stood before it only the user's words"
     " are here]"
 )
+# How a client says that the user stopped the agent.
+INTERRUPTED = re.compile(r"\[Request interrupted[^]\n]*\]")
 # Where the names of an attachment are looked for, and the words of a note: at the ends.
 _ENDS = 1_000
 _NAMES = re.compile(
@@ -162,12 +164,11 @@ def is_answer(text: str) -> bool:
 
 def _without_template(quotes: Iterator[Quote], *, is_open: bool) -> Iterator[Quote]:
     """Yield the quotes of a message, of a prompt the line that stands for it unless it is open."""
-    first, second = next(quotes), next(quotes, None)
+    first = next(quotes)
     yield first
-    # What the user gave to the command is not under that line.
-    is_prompt = second and second.depth and first.text.startswith(f"[{PROMPT},")
-    if second and (is_open or not is_prompt):
-        yield from chain((second,), quotes)
+    # The template itself is under that line, and what the user says beside it is not.
+    is_bare = first.pasted and first.text.startswith(f"[{BARE_PROMPT},")
+    yield from dropwhile(attrgetter("depth"), quotes) if is_bare and not is_open else quotes
 
 
 def _behind(one: Quote, *, is_gap: bool) -> Quote:

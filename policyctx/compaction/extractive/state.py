@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from policyctx.compaction.extractive.files import (
@@ -358,7 +359,9 @@ def _without_mended(looks: dict[str, Quote], call: Call) -> dict[str, Quote]:
     if call.path is None or call.result is None or call.failed or not looks:
         return looks
     tool, path = f"{call.tool} ", one_line(call.path)
-    same = [given for given in looks if given.startswith(tool) and path in given]
+    if not PurePosixPath(path).suffix and "://" not in path:
+        return looks  # a search of a folder says nothing of another search there
+    same = [given for given in looks if given.startswith(tool) and f" {path} " in f"{given} "]
     mended = [given for given in same if f"{given}{_RESULT}failed" in looks[given].text]
     return {given: one for given, one in looks.items() if given not in mended}
 

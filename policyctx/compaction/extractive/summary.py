@@ -27,6 +27,7 @@ from policyctx.compaction.extractive.fitting import (
 )
 from policyctx.compaction.extractive.languages import SHIPPED, Cues, Language, cues_of
 from policyctx.compaction.extractive.said import (
+    INTERRUPTED,
     REPLY,
     UNREADABLE,
     Quote,
@@ -57,9 +58,8 @@ _OF_USER = re.compile(
     re.IGNORECASE,
 )
 _LEADS = (":", "：")
-# How a client says that the user stopped the agent, and what closes a line that goes on later.
-# A message of more pieces is not compared with the next one.
-_INTERRUPTED, _CLOSING, _MOST_SENT_AGAIN = "[Request interrupted", " .,:;…。，：；", 60
+# What closes a line that goes on later. A message of more pieces is not compared with the next one.
+_CLOSING, _MOST_SENT_AGAIN = " .,:;…。，：；", 60
 _ORDER = re.compile(
     r"(?:never|always|avoid|do(?: not|n't)|(?:\w+ ){0,3}protocol)\b|不要|别|必须|禁止|不得|严禁",
     re.IGNORECASE,
@@ -197,20 +197,22 @@ def _once(quotes: Iterable[Quote], seen: Iterable[str] = ()) -> Iterator[Quote]:
 
 
 def _sent_once(quotes: Iterable[Quote]) -> Iterator[Quote]:
-    """Yield the quotes without messages of the user that were interrupted and sent again.
+    """Yield the quotes without messages of the user that the next one says again.
 
-    The next message begins each line as they do, and may say more.
+    It begins each line as they do, and may say more. That the user stopped the agent stands between
+    them or not.
     """
     held = list[Quote]()
     for _, group in groupby(quotes, attrgetter("message")):
         rest = iter(group)
         new = [*islice(rest, _MOST_SENT_AGAIN)]
-        if held and new[0].text.startswith(_INTERRUPTED):
+        if held and len(new) == 1 and INTERRUPTED.fullmatch(new[0].text):
             held += new
             continue
-        said = [one.text.rstrip(_CLOSING) for one in held if not one.text.startswith(_INTERRUPTED)]
-        again = (_goes_on(*pair) for pair in zip(said, new, strict=False))
-        if not said or len(said) > len(new) or not all(again):
+        said = [one.text.rstrip(_CLOSING) for one in held if not INTERRUPTED.fullmatch(one.text)]
+        begun = [one for one in new if not INTERRUPTED.fullmatch(one.text)]
+        again = (_goes_on(*pair) for pair in zip(said, begun, strict=False))
+        if not said or len(said) > len(begun) or not all(again):
             yield from held
         held = new if new[0].user and len(new) < _MOST_SENT_AGAIN else []
         yield from () if held else chain(new, rest)

@@ -35,8 +35,9 @@ _MANY_SIGNS, _MANY_VALUES = 0.08, 0.3
 # Characters before an element that are looked at: it stands on lines of its own, or it does not.
 _INDENT = 100
 CUT, GAP = " …", "… "
-# What the line that stands for the template of a command begins with.
-PROMPT = "prompt"
+# What the line that stands for the template of a command begins with; the user may give it nothing.
+_PROMPT_NAME = "prompt"
+BARE_PROMPT = f"{_PROMPT_NAME} without input"
 
 BULLET = re.compile(r"\s*(?:[-*+•·\u276f]|\(?\d{1,2}[.)、]|[a-z]\))\s+")
 _SIGN = re.compile(r"^\s*[-*+•·]\s+")
@@ -138,10 +139,10 @@ def _pieces(text: str, *, of_agent: bool) -> Iterator[Piece]:
     template = None if of_agent else _TEMPLATE.match(text)
     rest = text[template.end() :] if template else ""
     if template and (template[1] or _OF_INPUT.search(rest)):
-        described = _described(f"{template[1] or ''}{rest}", PROMPT)
-        yield Piece(described, pasted=True)
         # Without an input the template itself is what the user wants.
         given = template[3].strip()
+        name = _PROMPT_NAME if given else BARE_PROMPT
+        yield Piece(_described(f"{template[1] or ''}{rest}", name), pasted=True)
         inner = _pieces(given or rest, of_agent=False)
         yield from (one if given else one._replace(depth=one.depth + 1) for one in inner)
         return
@@ -280,7 +281,9 @@ def _described(text: str, name: str) -> str:
             count += 1
             line = "" if first else one_line(said)
             is_frame = line.startswith(("```", "~~~"))
-            is_frame |= name == PROMPT and bool(_HEADING.match(line) or _OF_INPUT.search(line))
+            is_frame |= name.startswith(_PROMPT_NAME) and bool(
+                _HEADING.match(line) or _OF_INPUT.search(line)
+            )
             first = first or ("" if is_frame else line)
     name = f"<{tag[2]}>" if tag else name
     first = _TAG.sub("", first).removeprefix("> ").strip()

@@ -176,6 +176,8 @@ LONG = "\n".join(f"Line {i} of the text." for i in range(400))
         ("sed -i '' s/x/y/ src/a.py", ["src/a.py: edited"]),
         ("perl -pi -e 's/\\r$//' src/a.sh", ["src/a.sh: edited"]),
         ("perl -ne 'print if /x/' src/a.sh", []),
+        ("perl -Ilib -e 'print 1' src/a.sh", []),
+        ("sed -i -e /foo/d src/a.sh", ["src/a.sh: edited"]),
         ("test $a -gt 3 > /dev/null && echo 'a > B' -> Cellar", []),
     ],
 )

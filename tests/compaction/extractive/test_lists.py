@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -63,3 +64,23 @@ def test_an_entry_with_a_list_of_its_own_leads_no_entry_beside_it() -> None:
         " Pumps: The small pump 3",
         " The valves, of which none leaks",
     ]
+
+
+@pytest.mark.parametrize("title", ["## Open question", "# Report\n\n### Details"])
+def test_the_agents_question_under_a_title_is_kept_before_what_leads_to_it(title: str) -> None:
+    looks = [
+        f"I went through hall {i} and read its meters, which all stand still." for i in range(12)
+    ]
+    asked = "The pump of hall 4 would stop. Shall I turn it off now, or wait for the keeper?"
+    found = summary_of(user("Look."), said("\n\n".join([*looks, title, asked])), max_words=80)
+    assert "Shall I turn it off now, or wait for the keeper?" in found
+
+
+def test_orders_below_entries_are_kept_before_the_heads_of_these() -> None:
+    topics = "\n".join(
+        f"- Hall number {i} with all that belongs to it, as we saw it on the first day\n"
+        f"  - Never open lid {i}."
+        for i in range(12)
+    )
+    found = summary_of(user(topics), said("Fine."), max_words=80)
+    assert found.count("Never open lid") > found.count("Hall number")

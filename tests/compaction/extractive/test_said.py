@@ -577,7 +577,8 @@ def test_a_template_without_an_input_is_what_the_user_wants() -> None:
         given="", steps="## Outline\n\nRead `plan.md` of hall 4 first. Write `tasks.md`."
     )
     assert told(user(template)) == [
-        "- [prompt, 3 lines, 102 characters: Read `plan.md` of hall 4 first. Write `tasks.md`.]",
+        "- [prompt without input, 3 lines, 102 characters: Read `plan.md` of hall 4 first. Write"
+        " `tasks.md`.]",
         "  You **MUST** consider the user input.",
         "   ## Outline",
         "    Read `plan.md` of hall 4 first.",
@@ -617,6 +618,49 @@ def test_a_message_of_the_user_in_the_form_of_a_prompt_stays_whole(title: str, f
     typed = "\n\n".join([title, fence, "## Rules", *rules])
     found = told(user(typed), said("Fine."), user("Go on."))
     assert [line.strip(" …") for line in found if "hall" in line] == rules
+
+
+HELD_UP = "[Request interrupted by user]"
+
+
+def test_what_the_user_says_beside_an_interruption_stays_when_the_draft_is_sent_again() -> None:
+    words = f"{HELD_UP} Do not touch the pump."
+    assert told(user("Fix the valve"), user(words), user("Fix the valve")) == [
+        "- Fix the valve",
+        f"- {words}",
+    ]
+    rules = [f"Never heat hall {i} at night." for i in range(80)]
+    found = told(user("Fix the valve"), user("\n".join([HELD_UP, *rules])), user("Fix the valve"))
+    assert [line.strip(" -…") for line in found if "heat" in line] == rules
+
+
+def test_an_interruption_is_not_kept_before_what_the_user_said() -> None:
+    rule = "Never open the lid of hall 4 without the keeper."
+    found = summary_of(user(rule), said("Fine."), user(HELD_UP), max_words=16)
+    assert rule in found
+
+
+GIVEN = "## Goal\nBuild the importer of hall 4.\nNever open the lid."
+
+
+@pytest.mark.parametrize("kind", TEMPLATES)
+def test_an_input_that_begins_with_a_heading_stays_with_its_prompt(kind: str) -> None:
+    prompt = user(TEMPLATES[kind].format(given=GIVEN, steps=STEPS))
+    answered = [said("Planned."), user("Go on."), said("Fine.")]
+    for found in (
+        told(prompt, *answered),
+        group(later(summary_of(prompt), *answered), Group.USER),
+    ):
+        assert [line for line in GIVEN.splitlines() if not any(line in one for one in found)] == []
+
+
+def test_rules_beside_a_prompt_without_input_stay_over_rounds() -> None:
+    prompt = TEMPLATES["fields"].format(given="", steps=STEPS)
+    blocks = [{"type": "text", "text": one} for one in (prompt, "Never open the lid of hall 9.")]
+    message = {"role": "user", "content": blocks}
+    answered = [said("Planned."), user("Go on."), said("Fine.")]
+    for summary in (summary_of(message, *answered), later(summary_of(message), *answered)):
+        assert "Never open the lid of hall 9." in summary
 
 
 def test_an_order_of_one_word_between_others_is_quoted() -> None:

@@ -122,6 +122,12 @@ def test_a_failed_call_stays_behind_one_that_made_nothing_good() -> None:
     failed = tried("c1", "Edit", given)
     others = [*changed("c2", f"{SCRATCH}/lid.md", "c", "d"), *made("c3", "Read", given, "1 import")]
     assert "No such text" in summary_of(GO, *failed, *others)
+    domain = tried("c5", "Read", {"file_path": "hall/domain.py"})
+    others = made("c6", "Read", {"file_path": "main.py"}, "1 import pump")
+    assert "No such text" in summary_of(GO, *domain, *others)
+    folder = tried("c7", "Grep", {"pattern": "lid(", "path": "hall"})
+    others = made("c8", "Grep", {"pattern": "pump", "path": "hall"}, "hall/a.py")
+    assert "No such text" in summary_of(GO, *folder, *others)
     again = tried("c4", "Edit", {**given, "old_string": "e"})
     assert summary_of(GO, *failed, *again).count("No such text") == 2
 
