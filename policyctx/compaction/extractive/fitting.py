@@ -69,7 +69,7 @@ _OF_WORK = 4.0
 _RATES = {Group.AGENT: 8.0, Group.TASKS: 60.0, Group.STEPS: 8.0, Group.RESULTS: 0.25}
 _LAST = 12.0
 # Words of an answer, such as which option is taken, that is kept longest while it is the newest.
-_SHORT_ANSWER = 4
+_SHORT_ANSWER = 3
 # What a word of news weighs against coming last.
 _NEWS = 0.4
 # Characters of a result that is kept before longer ones.
