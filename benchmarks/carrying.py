@@ -1,19 +1,26 @@
 """What is carried behind a host's summary: of planted sentences those that it lacks, and no others.
 
     python -m benchmarks.carrying ../shared/traces ../shared/traces-2026
+    python -m benchmarks.carrying --planted FILE
 
 Recordings are cut at 60 places. Before each, the user says twelve of the sentences below. The
 summary is an extractive one of the recording without them, and holds half of the sentences, half of
 these in other words. Prints how many that are missing are carried, how many that are there are not,
 and the size of what is carried. Then the summary says the opposite of three of six more, each
 below another that it holds: what is turned around has to be carried.
+
+FILE has planted compactions by another author, a JSON object a line: `recording`, a path; `share`,
+where it is cut; `planted`, what the user says before, each with `said` and its `fate` in the
+`summary`: `out`, `turned` around, there in the `same` or in `other` words.
 """
 
 from __future__ import annotations
 
+import json
 import random
 import statistics
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -118,12 +125,45 @@ TURNED = (
 OPPOSITES = 3
 
 
-def histories(paths: Sequence[str]) -> Iterator[list[Message]]:
+def histories(paths: Sequence[str], *, least: int = _LEAST) -> Iterator[list[Message]]:
     """Yield the contexts at the end of recorded sessions that have some length."""
     files = [RecordingFile(each, named=False) for each in files_in(map(Path, paths))]
     for outcome in worked(files, lambda recording, _: recording.messages()):
-        if isinstance(outcome, list) and len(outcome) >= _LEAST:
+        if isinstance(outcome, list) and len(outcome) >= least:
             yield outcome
+
+
+def judged(file: str) -> None:
+    """Print the figures over the compactions of another author."""
+    settings, count = Carry(), counter_for("o200k_base").count
+    there, delivered = Counter[str](), Counter[str]()
+    recognised = 0
+    for line in Path(file).read_text(encoding="utf-8").splitlines():
+        one = json.loads(line)
+        [whole, *_] = histories([one["recording"]], least=0)
+        kept = whole[: int(one["share"] * len(whole))]
+        said: list[Message] = [{"role": "user", "content": each["said"]} for each in one["planted"]]
+        points = points_of(History([*kept, *said]))
+        known = {point.message for point in points}
+        given = {point.message for point in carried(points, one["summary"], settings, count)}
+        for number, each in enumerate(one["planted"], len(kept)):
+            there[each["fate"]] += 1
+            delivered[each["fate"]] += number in given
+            recognised += number in known
+    for name, verb, fates in (
+        ("missing", "carried", ("out", "turned")),
+        ("present", "left out", ("same", "other")),
+    ):
+        for wanted in (*((fate,) for fate in fates), fates):
+            of, made = (sum(table[fate] for fate in wanted) for table in (there, delivered))
+            _print_share(
+                f"{name} ({', '.join(wanted)})", made if name == "missing" else of - made, of, verb
+            )
+    _print_share("no point", there.total() - recognised, there.total(), "sentences")
+
+
+def _print_share(name: str, number: int, of: int, what: str) -> None:
+    print(f"{name}: {number} of {of} {what} ({number / max(1, of):.1%})")
 
 
 def main(paths: Sequence[str]) -> None:
@@ -172,4 +212,4 @@ def main(paths: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    judged(sys.argv[2]) if sys.argv[1:2] == ["--planted"] else main(sys.argv[1:])

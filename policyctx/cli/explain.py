@@ -159,6 +159,7 @@ def apply(
     err = output.console(stderr=True)
     if as_json:
         report = plans.plan_report(planned) | given.report(session) | applied_report(result)
+        report["repaired"] = [*plans.repairs_in_words(session.policy, given.messages)]
         report |= plans.breakpoints_report(placed)
         output.print_json(report, stderr=True)
         return

@@ -6,13 +6,14 @@ point that an earlier compaction lost counts there alone. What only its provider
 counted as lost.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from policyctx.compaction.assembly import History
-from policyctx.compaction.comparison import plain
+from policyctx.compaction.comparison import plain, stems_of
 from policyctx.compaction.extractive import extractive_summary
 from policyctx.compaction.extractive.files import Call, calls_in, command_parts, files_of
 from policyctx.compaction.extractive.languages import cues_of
@@ -27,6 +28,13 @@ from policyctx.replay.recording import Recording
 EXTRACTIVE = "extractive"
 # Characters of a call that is shown.
 _LONGEST = 160
+# Programs whose second word says what they do.
+_WITH_COMMANDS = re.compile(
+    r"(?:apt|brew|cargo|docker|gh|git|go|helm|kubectl|make|npm|pip|pnpm|poetry|terraform|uv|yarn)\s"
+)
+# The beginnings of words that do not say what is forbidden.
+_LITTLE = frozenset(("an", "any", "branch", "in", "it", "of", "on", "run", "the", "to", "use"))
+_LEAST_WORDS = 2
 
 How: TypeAlias = Literal["before", "said again", "read again", "done"]
 
@@ -273,9 +281,21 @@ def _does(call: Call, point: HistoryPoint) -> bool:
     ran = command_parts(call.command or "")
     clauses = point.forbidden
     values = [one for one in point.values if any(plain(one) in clause for clause in clauses)]
-    return any(f"/{path}".endswith(f"/{value}") for value in values for path in changed) or any(
-        one.startswith(value) for value in values if " " in value for one in ran
+    return (
+        any(f"/{path}".endswith(f"/{value}") for value in values for path in changed)
+        or any(one.startswith(value) for value in values if " " in value for one in ran)
+        or any(_is_run(clause, one) for clause in clauses for one in ran)
     )
+
+
+def _is_run(clause: str, command: str) -> bool:
+    """Whether the command of a program has all words of a clause that forbids it."""
+    wanted = stems_of(clause) - _LITTLE
+    if len(wanted) < _LEAST_WORDS or not _WITH_COMMANDS.match(command):
+        return False
+    words = [word.lstrip("-") for word in re.split(r"[\s:=]+", command)]
+    named = stems_of(" ".join(words[:2])) & wanted
+    return bool(named) and wanted <= stems_of(" ".join(filter(str.isalnum, words)))
 
 
 def _is_summary(message: Message) -> bool:

@@ -162,13 +162,23 @@ def test_a_file_that_is_read_again_was_missed() -> None:
     assert [(one.how, one.call) for one in finding.later] == [("read again", 3)]
 
 
+def ran(command: str) -> list[Message]:
+    return [call("c2", "Bash", {"command": command}), results(("c2", "ok"))]
+
+
 @pytest.mark.parametrize(
     ("order", "doing"),
     [
         ("Never edit `src/limits.py`.", edited("c2", "/work/src/limits.py")),
         (
             "Never run `git push origin`.",
-            [call("c2", "Bash", {"command": "git push origin main"}), results(("c2", "ok"))],
+            ran("git push origin main"),
+        ),
+        (ORDER, ran("cd /work && git push --quiet origin HEAD:main")),
+        ("Please don't run npm install.", ran("npm install left-pad")),
+        (
+            "Never force push to the main branch, and don't tag.",
+            ran("git tag v1; git push --force origin main"),
         ),
     ],
 )
@@ -188,6 +198,27 @@ def test_an_agent_that_does_what_was_forbidden_is_shown(order: str, doing: list[
 def test_an_agent_that_does_what_an_order_wants_shows_nothing(order: str) -> None:
     made = compacted([user(order)], [summary()], [summary(), *edited("c1", "src/new.py")])
     [finding] = only(made).findings
+    assert finding.later == ()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "git push origin fix",
+        "git push origin main-page",
+        "git log main --grep=push",
+        "grep -rn push main",
+        "git commit -m 'push to main'",
+    ],
+)
+def test_a_command_on_something_else_shows_nothing(command: str) -> None:
+    [finding] = only(compacted([user(ORDER)], [summary()], ran(command))).findings
+    assert finding.later == ()
+
+
+def test_a_command_that_is_allowed_under_a_condition_shows_nothing() -> None:
+    order = "Never run git push without the tests."
+    [finding] = only(compacted([user(order)], [summary()], ran("git push origin main"))).findings
     assert finding.later == ()
 
 
