@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import chain
 from typing import NamedTuple
 
@@ -42,18 +43,22 @@ def new_problems_around(
     changed: Collection[int],
     reading: Reading,
     staying: Staying | None = None,
+    *,
+    left: Sequence[Message | None] | None = None,
 ) -> list[str]:
     """Return the sentences of `new_problems`, but check only the surroundings of the edits.
 
     `after` is aligned with `before`, with None for a removed message. `changed` are the positions
     to check; the lists may also differ at positions that were checked before. `reading` is that of
-    `before`. `staying` are the places at which earlier edits left a message, by default all. The
-    cost grows with `changed` and the results around it, not with the list. Only where what is left
-    breaks a rule does it also grow with what earlier edits removed there.
+    `before`. `staying` are the places at which earlier edits left a message, by default all, and
+    `left` the list as they left it. The cost grows with `changed` and the results around it, not
+    with the list. Only where an edit breaks a rule that was kept in `left` does it also grow with
+    what earlier edits removed there.
     """
     everything = Staying([range(len(before))])
     there = everything if staying is None else staying
-    if _Around(before, after, changed, reading, there).is_sound():
+    near = _Around(before, after, changed, reading, there)
+    if near.is_sound() or (left is not None and not near.problems_beside(left)):
         return []
     view = _Around(before, after, changed, reading, everything)
     stretches = list(view.stretches())
@@ -306,17 +311,20 @@ class _Around:
         self._seen: dict[int, _Seen] = {}
         self._edited: dict[int, _Seen] = {}
 
-    def stretches(self) -> Iterator[list[int]]:
+    def stretches(self, *, exactly: bool = True) -> Iterator[list[int]]:
         """Yield the changed messages and those by which a rule could tell the difference.
 
         Around each change these are all up to an unchanged message that parts what is before it
         from what is after it. What lies beyond reads the same with and without the change, so
         a result in one stretch answers no call in another, even if their ids are the same.
+
+        Not `exactly`, a reply before a change ends them too where earlier edits have joined it to
+        those before it. Alone it lacks what led to it, so that a rule may seem broken.
         """
         places = set(self._changed)
         for i in self._changed:
-            places.update(self._up_to_a_border(self._staying.before(i)))
-            places.update(self._up_to_a_border(self._staying.after(i)))
+            places.update(self._up_to_a_border(self._staying.before(i), joins=exactly))
+            places.update(self._up_to_a_border(self._staying.after(i), joins=True))
             bound = (other for one in self._in.items_of(i) for other in self._in.bound_to(one))
             places.update(self._items[other].message for other in bound)
         stretch: list[int] = []
@@ -336,7 +344,7 @@ class _Around:
 
     def is_sound(self) -> bool:
         """Return whether what is left around the changes breaks no rule, whatever was there."""
-        left = [self.stretch(places, self.after) for places in self.stretches()]
+        left = [self.stretch(places, self.after) for places in self.stretches(exactly=False)]
         if any(next(_broken(one), "") for one in left):
             return False
         if next(_parted_pairs(seen for one in left for seen in one.seen), ""):
@@ -346,6 +354,14 @@ class _Around:
         now = [_Stretch([seen for i in edited if (seen := self.after(i)) is not None])]
         was = [_Stretch([*map(self.before, edited)])]
         return not (_unsigned(now) - _unsigned(was) or _thinking(now) - _thinking(was))
+
+    def problems_beside(self, left: Sequence[Message | None]) -> list[str]:
+        """Return the problems around the changes that this list does not have there."""
+        parts = [*self.stretches(exactly=False)]
+        was = [self.stretch(places, partial(self._seen_in, left)) for places in parts]
+        now = [self.stretch(places, self.after) for places in parts]
+        seen, others = (chain.from_iterable(one.seen for one in each) for each in (was, now))
+        return _new_problems(was, now, _newly_parted(seen, others))
 
     def newly_parted(self, places: Iterable[int]) -> Counter[str]:
         """Return the sentences on pairs that are parted only afterwards, at these places."""
@@ -360,15 +376,18 @@ class _Around:
         return seen
 
     def after(self, i: int) -> _Seen | None:
-        message = self._after[i]
+        return self._seen_in(self._after, i)
+
+    def _seen_in(self, edited: Sequence[Message | None], i: int) -> _Seen | None:
+        message = edited[i]
         if message is None or message is self._before[i]:
             return None if message is None else self.before(i)
-        if (seen := self._edited.get(i)) is None:
+        if (seen := self._edited.get(id(message))) is None:
             seen = _Seen.of(self._shapes.shaped(message), items_of([message], self._shapes))
-            self._edited[i] = seen
+            self._edited[id(message)] = seen
         return seen
 
-    def _up_to_a_border(self, places: Iterable[int]) -> Iterator[int]:
+    def _up_to_a_border(self, places: Iterable[int], *, joins: bool) -> Iterator[int]:
         for i in places:
             if i in self._changed:  # its own surroundings are checked too
                 return
@@ -377,13 +396,16 @@ class _Around:
             if left is None or seen.role in SYSTEM_ROLES or seen.holds_only_results:
                 continue
             stays = left is seen or not left.holds_only_results
-            if stays and not self._may_continue_reply(i, seen):
+            if stays and not self._may_continue_reply(i, seen, joins=joins):
                 return
 
-    def _may_continue_reply(self, i: int, seen: _Seen) -> bool:
-        """Whether a message belongs to the reply before it, in one of the two lists."""
+    def _may_continue_reply(self, i: int, seen: _Seen, *, joins: bool) -> bool:
+        """Whether a message belongs to the reply before it, or an edit `joins` it to that."""
         if seen.role != "assistant" or i == 0:
             return False
+        if not joins:
+            between = range(i - 1, next(self._staying.before(i), i) - 1, -1)
+            return bool(between) and all(self.before(j).role == "assistant" for j in between)
         if self.before(i - 1).role == "assistant":
             return True
         there = (place for place in self._staying.before(i) if self._after[place] is not None)

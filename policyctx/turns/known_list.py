@@ -317,16 +317,17 @@ class KnownList:
         for message, found in edits.items():
             after[message] = self._edited_as(message, given[message], found)
         restructured = self._restructuring(edits)
-        return self._new_problems(given, after, restructured)
+        return self._new_problems(given, after, restructured, [*self.left, *more])
 
     def _new_problems(
         self,
         given: Sequence[Message],
         after: Sequence[Message | None],
         changed: Collection[int],
+        left: Sequence[Message | None],
     ) -> list[str]:
         reading, staying = self.conversation.reading, self.conversation.staying
-        return new_problems_around(given, after, changed, reading, staying)
+        return new_problems_around(given, after, changed, reading, staying, left=left)
 
     def edited(self, plan: Plan) -> Mapping[int, Message | None]:
         """Return the messages that the plan changes, by position; None for one that it removes.
@@ -344,7 +345,7 @@ class KnownList:
         restructured = self._restructuring(edits)
         if unchecked := self._unchecked(changes, restructured):
             after = self._left_after(changes)
-            if problems := self._new_problems(self.given, after, unchecked):
+            if problems := self._new_problems(self.given, after, unchecked, self.left):
                 raise InvalidResultError(problems)
         if self.forgets:
             self._checked, self._restructured = changes, restructured

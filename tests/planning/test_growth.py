@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -76,3 +77,63 @@ def test_a_plan_calls_few_functions_for_a_call_and_its_result(lines: int, most: 
     cost_of_a_plan(3, lines)  # what is called once
     few, many = (cost_of_a_plan(rounds, lines) for rounds in (100, 200))
     assert many - few < most * 100
+
+
+REPLIES = {
+    "anthropic": """[
+        {"role": "assistant", "content": [
+            {"type": "text", "text": "I look."},
+            {"type": "tool_use", "id": "cNUMBER", "name": "Read", "input": {"a": "NUMBER"}}]},
+        {"role": "user", "content": [
+            {"type": "tool_result", "tool_use_id": "cNUMBER", "content": "text NUMBER"}]}]""",
+    "chat": """[
+        {"role": "assistant", "content": "I look.", "tool_calls": [
+            {"id": "cNUMBER", "type": "function",
+             "function": {"name": "Read", "arguments": "{}"}}]},
+        {"role": "tool", "tool_call_id": "cNUMBER", "content": "text NUMBER"}]""",
+    "responses": """[
+        {"type": "reasoning", "id": "rsNUMBER", "summary": []},
+        {"type": "message", "id": "mNUMBER", "role": "assistant",
+         "content": [{"type": "output_text", "text": "I look."}]},
+        {"type": "function_call", "call_id": "cNUMBER", "name": "Read", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "cNUMBER", "output": "text NUMBER"}]""",
+    "responses, words with an id and no reasoning": """[
+        {"type": "message", "id": "mNUMBER", "role": "assistant",
+         "content": [{"type": "output_text", "text": "I look."}]},
+        {"type": "function_call", "call_id": "cNUMBER", "name": "Read", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "cNUMBER", "output": "text NUMBER"}]""",
+    "responses, words without an id": """[
+        {"role": "assistant", "content": "I look."},
+        {"type": "function_call", "call_id": "cNUMBER", "name": "Read", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "cNUMBER", "output": "text NUMBER"}]""",
+}
+
+
+def cost_of_last_replies(number: int, reply: str, policy_text: str, root: Path) -> int:
+    """Return the functions that the last ten of so many replies in one turn call."""
+    session = Session(policy(policy_text), root=root / str(number), session_id="s")
+    replies = [json.loads(reply.replace("NUMBER", str(i))) for i in range(number)]
+    messages = [user("Read."), *(message for each in replies for message in each)]
+    length = len(replies[0])
+
+    def replies_come(start: int, stop: int) -> None:
+        for end in range(start, stop):
+            session.apply(messages[: 1 + end * length])
+
+    replies_come(1, number - 9)
+    return functions_called(lambda: replies_come(number - 9, number + 1))
+
+
+@pytest.mark.parametrize("taken", ["tool_result", "assistant_message"])
+@pytest.mark.parametrize("moment", ["arrival", "model_call"])
+@pytest.mark.parametrize("reply", REPLIES.values(), ids=REPLIES)
+def test_what_is_left_of_replies_costs_nothing_later(
+    reply: str, moment: str, taken: str, tmp_path: Path
+) -> None:
+    """Words stay side by side where the calls beside them leave, and calls where words do."""
+    recent = "" if moment == "arrival" else ", keep_recent: {items: 3}"
+    step = f"{{name: a, on: {moment}, do: drop, select: {{types: [{taken}]{recent}}}}}"
+    text = f"store: {{sync: never}}\nsteps: [{step}]\n"
+    cost_of_last_replies(12, reply, text, tmp_path)  # what is called once
+    few, many = (cost_of_last_replies(number, reply, text, tmp_path) for number in (20, 60))
+    assert many < 1.2 * few
