@@ -235,7 +235,9 @@ def _folder(
         return output_dir
     named = path.parent.parent  # the file is in the folder of the session
     is_same = os.path.realpath(named) == os.path.realpath(absolute_root(output_dir))
-    return named if is_same else output_dir
+    # A forged one must not have a folder `other` made by naming `other/..`.
+    is_found = ".." not in named.parts or named.is_dir()
+    return named if is_same and is_found else output_dir
 
 
 def _session(

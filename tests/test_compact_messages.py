@@ -193,6 +193,23 @@ def test_a_reader_that_returns_no_text_is_skipped_with_a_warning(
     assert f"the reader returned {type(content).__name__}, not a text" in result.warnings[0]
 
 
+def test_a_reader_that_returns_a_path_object_is_told_that_it_must_be_a_str(tmp_path: Path) -> None:
+    class Paths(BrokenReader):
+        def resolve(self, path: str, work_dir: str) -> Any:
+            return Path(work_dir, path)
+
+    reader = Paths("read", None)
+    result = compact_messages(conversation(), threshold=1, output_dir=tmp_path, file_reader=reader)
+    returned = f"the reader returned {type(tmp_path).__name__}, not a path as a str"
+    assert result.warnings == (f"'port.py' is not restored: {returned}",)
+
+
+def test_a_text_that_is_too_large_to_be_counted_has_no_count_in_its_warning(tmp_path: Path) -> None:
+    reader = BrokenReader("read", None, "x " * 1_000_000)
+    result = compact_messages(conversation(), threshold=1, output_dir=tmp_path, file_reader=reader)
+    assert result.warnings == ("'port.py' is not restored: it has more than 5000 tokens",)
+
+
 def test_a_reader_may_return_text_that_utf_8_cannot_encode(tmp_path: Path) -> None:
     reader = BrokenReader("read", None, "a\ud800b")
     result = compact_messages(conversation(), threshold=1, output_dir=tmp_path, file_reader=reader)

@@ -46,6 +46,7 @@ def chat(name: str) -> dict[str, Any]:
         ([{"name": "Bash"}, {"name": "view"}], "view"),
         ([chat("view"), chat("read_offloaded")], "read_offloaded"),
         ([{"type": "function", "name": "srv-read_offloaded"}], "srv-read_offloaded"),
+        ([{"type": "custom", "custom": {"name": "view"}}], "view"),
         ([{"toolSpec": {"name": "read_offloaded"}}], "read_offloaded"),
         ({"tools": [{"toolSpec": {"name": "view"}}]}, "view"),
         ([{"functionDeclarations": [{"name": "a"}, {"name": "read_offloaded"}]}], "read_offloaded"),

@@ -343,7 +343,7 @@ Json: TypeAlias = Annotated[bool, option("Report as JSON.", "--json")]
 # The word that a place is at: a quoted scalar, a field of a text, or all up to where YAML ends a
 # plain one.
 _WORD = re.compile(
-    r"""'[^']*'|"[^"]*"|\{[^{}\s'"]*\}"""
+    r"""'[^']*'|"[^"]*"|\{(?:[^{}\s'"]*|[^{}:,'"]*)\}"""
     r"""|[^\s,\[\]{}#][^,\[\]{}#]*?(?=\s*(?::\s|:$|[,\[\]{}#]|$))|."""
 )
 # A longer line is shown around its place only.

@@ -118,14 +118,14 @@ _WORD = re.compile(r"[^\W_]+")
 _CIRCLED = re.compile("[\u2460-\u2487]")
 # Headings by their style, whatever their words; what is captured is part of the style. Numbered
 # lines that follow one another are a list. They are compiled for the first answer of a model.
-_TITLE, _DASH = r"[^\n:.。,]{1,60}?", r"[^\S\n][-\u2013—][^\S\n]"
+_TITLE, _DASH = r"[^\n:.。,]{1,60}?", r"(?:[^\S\n](?:--?|\u2013)[^\S\n]|[^\S\n]?—)"
 _HEADING_STYLES = [
     r"^ {0,3}(#+)[^#\n]*\w",
     r"^.{0,60}\w.{0,9}\n {0,3}([=-])\1+[ \t]*$",
     rf"^{_SIGN}*?(?:{_ANY_NUMBER}{_SIGN}+?)?(\*\*|__)(?=\w)[^*_\n]{{1,60}}\1",
     r"^ ?【[^】\n]{1,60}】",
     r"^ {0,3}<(?!invoke|parameter)(?=\w)[^<>\n]{1,60}>",  # those two are of a call of a tool
-    rf"^ ?(?=[^\W\d_]){_TITLE}(?::|{_DASH})",
+    rf"^ ?([-*•] )?(?=[^\W\d_]){_TITLE}(?::|{_DASH})",
     # A short line by itself, whatever is around its words, before a text or a list.
     r"(?:\A|(?<=\n\n))(?=.*[^\W\d_])[^\n.。,;!?]{1,60}\n(?=\n?(?: *[-*•\d]|.*[.。,;!?]|.{61}))",
     *(

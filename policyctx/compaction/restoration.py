@@ -301,7 +301,7 @@ def _resolved(path: str, settings: Restore, reader: FileReader) -> tuple[str, st
     except Exception as error:  # noqa: BLE001 - a reader's bug must not cost the summary
         return path, _why(error)
     if not isinstance(resolved, str):
-        return path, f"the reader returned {type(resolved).__name__}, not a path"
+        return path, f"the reader returned {type(resolved).__name__}, not a path as a str"
     return resolved, ""
 
 
@@ -378,6 +378,8 @@ class _Filling:
         file = RestoredFile(access.path, content, tokens)
         if is_large or tokens > limit:
             why = f"its {tokens} tokens are more than {limit}"
+            if is_large:
+                why = f"it has more than {limit} tokens"
             if not in_windows:
                 raise UnrestorableFileError(access.path, why)
             file = self._windowed(access, content)

@@ -23,7 +23,7 @@ from policyctx.definitions.names import (
 )
 from policyctx.errors import Diagnostic
 from policyctx.policy import reach
-from policyctx.policy.diagnosing import called_alike, hint, not_one_of, word
+from policyctx.policy.diagnosing import called_alike, hint, not_one_of, places_in, word
 from policyctx.policy.lookup import RulePath
 from policyctx.policy.models import ItemRule, Policy, Section, Step
 from policyctx.policy.models.compaction import Summary
@@ -61,14 +61,16 @@ def shown_without_extent(placeholder: Node | None) -> Iterator[Diagnostic]:
             sentence = f"`{{{key}}}` shows nothing without `{key}`"
             value = {"gap": '"…"', "outline": "{tokens: 400}"}.get(key, "{lines: 10}")
             help_ = f"give `{key}` beside the text: `{{text: …, {key}: {value}}}`"
-            yield Diagnostic(text.place, "PC107", sentence, help_)
+            place = places_in(text).get(f"{{{key}}}", text.place)
+            yield Diagnostic(place, "PC107", sentence, help_)
 
 
 def path_in_cleared(placeholder: Node | None) -> Iterator[Diagnostic]:
     """Yield an error for a step's own wording that names the file of a cleared item."""
     text = _text(placeholder)
-    if text is not None and _fields(text.value) & _OF_THE_FILE:
-        yield Diagnostic(text.place, "PC107", _NO_PATH)
+    if text is not None and (fields := _fields(text.value) & _OF_THE_FILE):
+        places = (at for found, at in places_in(text).items() if found.strip("{}") in fields)
+        yield Diagnostic(next(places, text.place), "PC107", _NO_PATH)
     elif placeholder is not None and placeholder.is_map and not placeholder.child("text"):
         place = placeholder.named_at
         yield Diagnostic(place, "PC107", _NO_PATH, "give a `text`: the default one names the path")

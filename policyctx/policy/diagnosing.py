@@ -147,13 +147,18 @@ def _wrong_template(wrong: TemplateError, node: Node) -> Iterator[tuple[Location
         what = f"{shown_node(node)} has an unknown field or a lone brace"
         yield node.at, f"{what}; the fields are {', '.join(wrong.known)}"
         return
-    places = {
+    places = places_in(node)
+    for found, sentence in wrong.problems.items():
+        yield places.get(found, node.at), sentence
+
+
+def places_in(node: Node) -> dict[str, Location]:
+    """Return the first place of each field and other brace of a text, as it is written there."""
+    return {
         found: replace(place, column=place.column + start)
         for place, text in reversed(node.written_in)
         for found, start in reversed([*braces_in(text)])
     }
-    for found, sentence in wrong.problems.items():
-        yield places.get(found, node.at), sentence
 
 
 def _value_hint(kind: str, path: Path, node: Node) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from policyctx.definitions.names import ROOT_FIELDS, SESSION_FIELDS, is_url
-from policyctx.errors import InputError, StoreError
+from policyctx.errors import InputError, StoreError, nearest
 from policyctx.messages.json_text import JSON
 from policyctx.paths import safe_part
 from policyctx.policy.models.steps import Store
@@ -34,8 +34,9 @@ _MOST_BELOW = 20
 
 
 def names_session(path: str) -> bool:
-    """Return whether a path has the field `{session_id}`, right or with more in its braces."""
-    return re.search(r"\{\s*session_id\b", path) is not None
+    """Return whether a path has the field `{session_id}`, right, misspelt or with more in it."""
+    fields = re.findall(r"\{\s*([\w-]+)", path)
+    return any(nearest(field.lower(), ROOT_FIELDS) is not None for field in fields)
 
 
 def written_root(template: str, session_id: str) -> str:
@@ -66,7 +67,7 @@ def session_store(
 
     A session whose root has the field `{session_id}` owns the folder. A `root` without this field
     is literal, also where it has braces. Raises `InputError` for one with wrong fields beside it,
-    and for a field such as `{session_id:>3}`.
+    and for a field such as `{session_id:>3}` or `{sesion_id}`.
     """
     folder = settings.spill_to
     given = settings.root if root is None else os.fspath(root)

@@ -46,7 +46,7 @@ _SAME = 4
 """Words that begin with so many letters of one another are of one stem."""
 # What letters count beside words, a word of the meaning beside one of the example, and what a step
 # of another type loses; the least likeness, and how far it may be below the best.
-_LETTERS, _TOLD, _OTHER_TYPE, _LIKE, _BEHIND = 0.7, 0.7, 0.3, 0.5, 0.35
+_LETTERS, _TOLD, _OTHER_TYPE, _LIKE, _BEHIND = 0.7, 0.7, 0.2, 0.5, 0.35
 
 
 class StepSentence(StepParser):

@@ -20,7 +20,7 @@ from policyctx.definitions.items import Medium, Piece, Provider, RequestMark
 
 Schema: TypeAlias = Mapping[str, Any]
 # Where a tool has its name in the requests of OpenAI's chat API and of Bedrock.
-_NAMED_IN = ("function", "toolSpec")
+_NAMED_IN = ("function", "custom", "toolSpec")
 # The lists of tools within a tool of Google's (a dict or an object) and of OpenAI's (a namespace).
 _LISTS = ("function_declarations", "functionDeclarations", "tools")
 # In a JPEG the size may follow a preview and a colour profile.

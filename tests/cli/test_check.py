@@ -62,6 +62,16 @@ def test_every_error_is_shown_with_its_line(wrong: Path) -> None:
     assert run.stderr == "2 errors\n"
 
 
+@pytest.mark.parametrize("field", ["{pth}", "{left out}", "{path:>3}", "{tail}"])
+def test_the_carets_are_under_the_whole_field_of_a_text(field: str, tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    begins = 'placeholder: {text: "gone to {path} '
+    text = f'apiVersion: policyctx/v1\nname: mine\n{begins}{field}"}}\n'
+    path.write_text(text, encoding="utf-8")
+    carets = " " * len(begins) + "^" * len(field)
+    assert policyctx("check", path).stdout.splitlines()[2] == f"      | {carets}"
+
+
 @pytest.mark.parametrize("form", ["text", "json"])
 @pytest.mark.parametrize(
     ("text", "said"),

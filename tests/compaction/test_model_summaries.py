@@ -242,6 +242,18 @@ class TestContent:
         text = "\n\n".join(f"{heading}\nThe port moved to 8081." for heading in headings)
         assert missing_sections(text, SECTIONS) == []
 
+    @pytest.mark.parametrize(
+        "section",
+        [
+            *("3) {} - none", "3) {} \N{EM DASH}\N{EM DASH} 无", "{}\N{EM DASH}\N{EM DASH}无"),
+            *("3. {} -- none", "c) {}\N{EM DASH}none", "* {} - none"),
+            *("- {}: none", "\N{BULLET} {}\N{FULLWIDTH COLON}无"),
+        ],
+    )
+    def test_a_section_in_other_words_may_be_one_line(self, section: str) -> None:
+        words = ("Ziele", "文件", "Aufrufe", "状态", "Fehler")
+        assert missing_sections("\n".join(map(section.format, words)), SECTIONS) == []
+
     def test_a_line_above_a_list_is_not_a_heading(self) -> None:
         """Before, the line break and the sign of the list were the dash behind a heading."""
         words = ("Ziele", "Dateien", "Aufrufe", "Stand", "Fehler")
@@ -258,6 +270,8 @@ class TestContent:
             "The port moved.\n\nThe tests pass.\n\nNothing is left.\n\nGood.\n\nDone.",
             "\n".join(f'<parameter name="{name}">src/port.py</parameter>' for name in "abcde"),
             "run the tests\n\nread the log\n\nfix it\n\nrun them again\n\ncommit\n\nthat is all",
+            "- run the tests\n- read the well-known log\n- fix it\n- run them again\n- commit",
+            "".join(f"- a.py, line {i}: moved\n* b.py: moved\n" for i in range(4)),
         ],
     )
     def test_headings_that_are_too_few_too_many_or_a_list_are_not_the_sections(

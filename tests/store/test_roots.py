@@ -108,6 +108,14 @@ def test_a_wrong_field_beside_the_session_id_is_an_error(tmp_path: Path, below: 
         by_argument(f"{tmp_path}/{below}", "s")
 
 
+@pytest.mark.parametrize("field", ["{sesion_id}", "{session-id}", "{SESSION_ID}", "{session}"])
+def test_a_misspelt_field_makes_no_folder_for_all_sessions(field: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"did you mean \{session_id\}"):
+        Session(offloading(), root=tmp_path / field)
+    with pytest.raises(InputError, match=r"did you mean \{session_id\}"):
+        Session(offloading(), root=tmp_path, record=tmp_path / f"{field}.jsonl")
+
+
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("field", ["{session_id:>3}", "{session_id!r}", "{ session_id }"])
 def test_a_formatted_session_id_is_an_error_wherever_it_is_given(

@@ -140,6 +140,16 @@ PARAPHRASES = [
     ("then", "nothing was saved", "Then no file is written"),
     ("then", 'the summary contains "refund policy"', 'Then the result "a" reads'),
     ("then", "the context is smaller than 50000 tokens", "Then the context has under 2,000 tokens"),
+    ("given", "the agent paused for an hour", "When 1 hour passes"),
+    ("given", "the agent waits 6 minutes", "When 1 hour passes"),
+    ("given", "10 minutes go by", "When 1 hour passes"),
+    ("then", "some time passes", "When 1 hour passes"),
+    ("given", "nobody typed anything for a day", "When 1 hour passes"),
+    ("given", "the model was not called for 2 hours", "When 1 hour passes"),
+    ("given", "results that failed from Bash", "Given a failed result of 300 characters from Bash"),
+    ("then", "results that failed are kept", 'Then every Bash result is kept because "recent"'),
+    ("then", "errors are not offloaded", 'Then the result "a" is offloaded'),
+    ("when", "the agent crashes", "When the process restarts"),
 ]
 
 

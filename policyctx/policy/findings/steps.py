@@ -104,11 +104,11 @@ def _never_taken(checked: reach.Checked, key: Literal["types", "tools"]) -> Iter
 def steps_that_lose_keys(checked: reach.Checked) -> Iterator[Diagnostic]:
     """PC329, for a step that replaces an inherited one and drops what that selects, or its gate."""
     for i, step in enumerate(checked.policy.steps):
-        node = checked.root.deepest(("steps", i))[1]
-        is_bare = "when" in node.lost and node.value.keys() <= {"name", "do"}
-        if "select" in node.lost or is_bare:
-            keys = " and ".join(f"`{key}`" for key in node.lost)
-            sentence = f"step {step.name!r} replaces an inherited step, but has not its {keys}"
+        useless = {*step.action.keys_without_use, *(["when"] if step.on == "arrival" else ())}
+        lost = [k for k in checked.root.deepest(("steps", i))[1].lost if k not in useless]
+        if "select" in lost or "when" in lost:
+            keys = ", ".join(f"`{key}`" for key in lost)
+            sentence = f"step {step.name!r} replaces an inherited step and lacks its {keys}"
             hint = "repeat what is to stay here; `policyctx show` prints what the policy extends"
             yield checked.warning("PC329", ("steps", i, "name"), sentence, hint)
 

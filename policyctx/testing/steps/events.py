@@ -131,8 +131,8 @@ def _(policyctx_world: World, name: str, datatable: Table = ()) -> None:
 
 @when("{duration:duration} pass(es)", "30 days pass", "1 hour passes")
 def _(policyctx_world: World, duration: float) -> None:
-    """The session's clock moves on while the agent is idle, sleeps or waits; nothing else happens.
-    The last call is then so long ago, and the prompt cache may have expired.
+    """Lets time go by: the agent is idle, pauses, sleeps or waits, or nobody types, and no model
+    is called. The last call is then so long ago, and the prompt cache may have expired.
     """
     policyctx_world.begin()
     policyctx_world.seconds_passed += duration
@@ -140,7 +140,7 @@ def _(policyctx_world: World, duration: float) -> None:
 
 @when("the process restarts")
 def _(policyctx_world: World) -> None:
-    """A new session object: the same folder and id, nothing else remembered."""
+    """As after a crash: a new session object, the same folder and id, nothing else remembered."""
     policyctx_world.begin()
     policyctx_world.restart()
 

@@ -33,9 +33,10 @@ def _(
     rule: str | None = None,
     reason: str | None = None,
 ) -> None:
-    """As of the last model call and what arrived since; `newly`: in the last event. A `kept` item
-    is still there; an offloaded or cleared one has its placeholder in the messages; a dropped or
-    summarised one is not in them. A reason is its code or its words, as in `policyctx plan`.
+    """What stays or leaves, as of the last model call and what arrived since; `newly`: in the last
+    event. A `kept` item is still there; an offloaded or cleared one has its placeholder in the
+    messages; a dropped or summarised one is not in them. A reason is its code or its words, as in
+    `policyctx plan`.
     """
 
     def holds(fate: Fate) -> bool:
