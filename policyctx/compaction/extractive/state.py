@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import PurePosixPath
+from posixpath import splitext
 from typing import NamedTuple
 
 from policyctx.compaction.extractive.files import (
@@ -359,7 +359,7 @@ def _without_mended(looks: dict[str, Quote], call: Call) -> dict[str, Quote]:
     if call.path is None or call.result is None or call.failed or not looks:
         return looks
     tool, path = f"{call.tool} ", one_line(call.path)
-    if not PurePosixPath(path).suffix and "://" not in path:
+    if not splitext(path)[1] and "://" not in path:
         return looks  # a search of a folder says nothing of another search there
     same = [given for given in looks if given.startswith(tool) and f" {path} " in f"{given} "]
     mended = [given for given in same if f"{given}{_RESULT}failed" in looks[given].text]
