@@ -51,8 +51,6 @@ _BEHIND = 20
 # they are this many times its size, and at least this many bytes.
 _OUTGROWN = 4
 _LEAST_FOLD_BYTES = 16 * 1024
-# A snapshot of at most so many bytes stays in memory, so that the next one need not read it.
-_MOST_KEPT_BYTES = 256 * 1024
 _SAVED = b"\n" + line_start("saved")
 _RECORD = line_start("record")
 _NO_RECORD = tuple(line_start(kind) for kind in sorted(KINDS - {"record"}))
@@ -122,8 +120,6 @@ class Snapshots:
         self._count = 0
         """The number of entries in it."""
         self._size: int | None = None
-        self._parts: _Parts | None = None
-        """Those of the last one, unless it is too large; the journal says what changed since."""
         self._problem = ""
         """The error of the last attempt to write it; it is returned once."""
 
@@ -226,12 +222,10 @@ class Snapshots:
         What the last snapshot holds is copied from it. Raises `OSError`.
         """
         path = self.path(backend)
-        last = self._parts or _parts_on_disk(backend, path)
-        parts = _grown(last, index, position, journal) or _anew(index, position, journal)
+        parts = _grown(backend, path, index, position, journal) or _anew(index, position, journal)
         raw = _text(index, parts, f"{self._folder}/{JOURNAL}")
         # Not flushed: the journal says the same, and a torn snapshot is recognised.
         self._size = backend.write(path, raw, flush=False).size
-        self._parts = parts if self._size <= _MOST_KEPT_BYTES else None
         self._folded, self._count = parts.fold, len(index)
 
     def covers(self, backend: Backend, position: Position) -> bool:
@@ -323,11 +317,11 @@ def _lines(found: dict[str, Any]) -> Iterator[dict[str, object]]:
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """A snapshot's lists, as the JSON of each value in it."""
+    """A snapshot's lists, as the inside of a JSON array with a value a line."""
 
     fold: Fold
-    items: list[bytes]
-    records: list[bytes]
+    items: bytes
+    records: bytes
 
 
 def _parts_in(raw: bytes) -> _Parts | None:
@@ -345,24 +339,21 @@ def _parts_in(raw: bytes) -> _Parts | None:
         fold = _fold(_journal_in(raw[: raw.find(b"\n") + 1]))
     except (ValueError, RecursionError, LookupError, TypeError):
         return None
-    lists = raw[items + len(_ITEMS) : start], raw[start + len(_RECORDS) : -len(_END)]
-    return _Parts(fold, *(one.split(_SEPARATOR) if one else [] for one in lists))
-
-
-def _parts_on_disk(backend: Backend, path: str) -> _Parts | None:
-    try:
-        return _parts_in(backend.read(path))
-    except OSError:
-        return None
+    records = raw[start + len(_RECORDS) : -len(_END)]
+    return _Parts(fold, raw[items + len(_ITEMS) : start], records)
 
 
 def _grown(
-    last: _Parts | None, index: Index, position: Position, journal: Callable[[int], bytes]
+    backend: Backend, path: str, index: Index, position: Position, journal: Callable[[int], bytes]
 ) -> _Parts | None:
-    """Return the parts of the last snapshot with what its journal has said since.
+    """Return the parts of the snapshot on the disk with what its journal has said since.
 
     None where that is not the whole: entries were removed or replaced, or something is damaged.
     """
+    try:
+        last = _parts_in(backend.read(path))
+    except OSError:
+        return None
     if last is None or (last.fold.journal_id,) != head_ids(position.head)[:1]:
         return None
     if last.fold.number is None or last.fold.bytes > position.bytes:
@@ -372,9 +363,9 @@ def _grown(
     kinds = (("saved", last.items, len(index)), ("record", last.records, len(index.records)))
     for kind, before, number in kinds:
         values = values_of_kind(new, kind)
-        if values is None or len(before) + len(values) != number:
+        if values is None or _number(before) + len(values) != number:
             return None
-        lists.append([*before, *map(with_escaped_halves, values)])
+        lists.append(_SEPARATOR.join([before, *values] if before else values))
     fold = replace(
         last.fold,
         bytes=position.bytes,
@@ -382,6 +373,10 @@ def _grown(
         checksum=zlib.crc32(new, last.fold.checksum),
     )
     return _Parts(fold, *lists)
+
+
+def _number(values: bytes) -> int:
+    return values.count(b"\n") + 1 if values else 0
 
 
 def _anew(index: Index, position: Position, journal: Callable[[int], bytes]) -> _Parts:
@@ -394,7 +389,7 @@ def _anew(index: Index, position: Position, journal: Callable[[int], bytes]) -> 
     if records is None:
         records = [encoded(encode(record)) for record in index.records]
     fold = Fold(head_ids(position.head)[0], position.bytes, position.number, zlib.crc32(content))
-    return _Parts(fold, *([*map(with_escaped_halves, one)] for one in (items, records)))
+    return _Parts(fold, _SEPARATOR.join(items), _SEPARATOR.join(records))
 
 
 def _text(index: Index, parts: _Parts, journal: str) -> bytes:
@@ -407,13 +402,17 @@ def _text(index: Index, parts: _Parts, journal: str) -> bytes:
         "lines": fold.number,
         "crc32": f"{fold.checksum:08x}",
     }
-    head = b'","journal":%b,\n"roots":%b,\n"in_flight":%b' % (
+    text = b'","journal":%b,\n"roots":%b,\n"in_flight":%b%b%b%b%b%b' % (
         encoded(encode(known)),
         encoded(encode(index.roots)),
         encoded(encode(index.in_flight.as_json())),
+        _ITEMS,
+        parts.items,
+        _RECORDS,
+        parts.records,
+        _END,
     )
-    lists = _SEPARATOR.join(parts.items), _RECORDS, _SEPARATOR.join(parts.records)
-    text = b"".join((with_escaped_halves(head), _ITEMS, *lists, _END))
+    text = with_escaped_halves(text)
     return b"%b%08x%b" % (_START, zlib.crc32(text), text)
 
 
@@ -439,7 +438,7 @@ def recalled_records(backend: Backend, folder: str, snapshot: str) -> list[dict[
     ids = head_ids(content[:start])
     records: list[bytes] = []
     if found is not None:
-        fold, folded = found.fold, with_halves(b",".join(found.records))
+        fold, folded = found.fold, with_halves(found.records)
         if fold.number is None or (fold.journal_id,) != ids[:1]:
             return None
         if zlib.crc32(memoryview(content)[: fold.bytes]) != fold.checksum:
