@@ -400,6 +400,32 @@ def test_a_list_that_is_made_anew_is_redacted_as_before(tmp_path: Path) -> None:
     assert session.apply(unchanged).messages[-3] is unchanged[-3] or KEY in str(unchanged[-3])
 
 
+class Counted(str):
+    """A text that counts how often texts of its kind are compared."""
+
+    __slots__ = ()
+    compared = 0
+
+    def __eq__(self, other: object) -> bool:
+        Counted.compared += 1
+        return str.__eq__(self, other)
+
+    __hash__ = str.__hash__
+
+
+@pytest.mark.parametrize("key", ["", KEY])
+def test_a_list_that_is_made_anew_is_compared_once(tmp_path: Path, key: str) -> None:
+    session = Session(policy(REDACTING), root=tmp_path)
+    for turn in range(20, 24):
+        given = [user(f"{key} {i}") for i in range(turn)]
+        given[:20] = [user(Counted(one["content"])) for one in given[:20]]
+        Counted.compared = 0
+        output = session.apply(given).messages
+        assert turn == 20 or Counted.compared == 20
+        assert key or output is given
+        assert all((new is one) == (not key) for new, one in zip(output, given, strict=True))
+
+
 def test_a_message_that_was_changed_in_place_is_redacted_in_a_copy(tmp_path: Path) -> None:
     session = Session(policy(REDACTING), root=tmp_path / "a")
     messages = [user("a"), *session_of("b")[1:], user("d")]

@@ -1,4 +1,7 @@
-"""What is timed of each library: both sides with the same options, over the same session."""
+"""What is timed of each library: both sides with the same options, over the same session.
+
+Neither side waits for the disk.
+"""
 
 from __future__ import annotations
 
@@ -80,17 +83,7 @@ def _deepagents() -> list[Case]:
             form,
             lambda root: side.Evicting(root, limit=500),
             _ours("deepagents", large, "langchain.LangChainShape"),
-        ),
-        Case(
-            "the same; ours without flushing",
-            form,
-            lambda root: side.Evicting(root, limit=500),
-            _ours(
-                "deepagents",
-                {**large, "store:\n": "store:\n  sync: never\n"},
-                "langchain.LangChainShape",
-            ),
-        ),
+        )
     ]
 
 
@@ -122,15 +115,13 @@ def _pydantic_ai() -> list[Case]:
 def _windows(
     form: Form, side: Callable[[Path], Side], policy: str, shape: str, name: str, *selects: str
 ) -> list[Case]:
-    """Return a sliding window three times: ours saves, does not flush, or does not save.
+    """Return a sliding window twice: ours saves, or does not save.
 
     `selects` are the ends of the lines behind which the policy says that it does not save.
     """
     saving = {f"{end}\n    save: false\n": f"{end}\n" for end in selects}
-    unflushed = {**saving, "\nsteps:\n": "\nstore: {sync: never}\n\nsteps:\n"}
     return [
         Case(name, form, side, _ours(policy, saving, shape)),
-        Case("the same; ours without flushing", form, side, _ours(policy, unflushed, shape)),
         Case("the same; ours without saving", form, side, _ours(policy, {}, shape)),
     ]
 

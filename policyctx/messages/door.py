@@ -52,6 +52,9 @@ class Entered:
     places: Sequence[int | None] = ()
     """Where each message is in the list that was given; empty where nothing was wrong."""
     faults: tuple[Fault, ...] = ()
+    alike: list[Message] | None = None
+    """The list again, of the objects of the one before as far as they are equal, if that is known;
+    so that who knows these objects need not compare the messages a second time."""
 
 
 class _Searched(NamedTuple):
@@ -62,6 +65,12 @@ class _Searched(NamedTuple):
     """The messages as they were searched; None where that is not known, and for host's objects."""
     redacted: dict[int, Message]
     """Those that had secrets, without them, by position."""
+    alike: list[Message] | None = None
+    """Equal messages, as far as they are there those of the list before."""
+
+    def passed(self, messages: list[Message]) -> list[Message]:
+        """Return these messages, or equal ones, without secrets."""
+        return [*map(self.redacted.get, count(), messages)] if self.redacted else messages
 
 
 class Door:
@@ -105,9 +114,10 @@ class Door:
         if changed or len(given) < border or not all(map(is_, given, self._last.given[:border])):
             self._border, self._settled, self._faults = 0, [], ()
         self._last = last = self._searched(given)
-        passed = [*map(last.redacted.get, count(), given)] if last.redacted else given
+        passed = last.passed(given)
         if self._on_broken == "keep" or not (found := self._repaired(passed)).faults:
-            return Entered(passed if last.redacted else messages)
+            alike = None if last.alike is None else last.passed(last.alike)
+            return Entered(passed if last.redacted else messages, alike=alike)
         if self._on_broken == "refuse":
             raise BrokenMessagesError([fault.problem for fault in found.faults])
         return found
@@ -116,12 +126,17 @@ class Door:
         """Return the list with its secrets found; what was in the last one is not searched."""
         if self._secrets is None:
             return _Searched(given, [], {})
-        last, copies, redacted = self._last
-        known = min(len(last), len(given))
-        if all(map(is_, last, given)) or copies[:known] == given[:known]:
+        last, copies, redacted, _ = self._last
+        known, alike = min(len(last), len(given)), None
+        if len(copies) > known:
+            copies = copies[:known]
+        if all(map(is_, last, given)) or copies == given[:known]:
+            # In place where that is possible: each copy of a list touches all its messages.
+            alike = last[:known]
+            alike += given[known:]
             new = {at: one for at, one in redacted.items() if at < known}
             new |= enumerate(map(self.redacted, given[known:]), known)
-            copies = [*copies[:known], *map(_copied, given[known:])]
+            copies += map(_copied, given[known:])
         else:
             before = {id(one): redacted.get(at, one) for at, one in enumerate(last)}
             before |= {id(one): one for one in redacted.values()}
@@ -131,7 +146,8 @@ class Door:
                 found = redacted.get(at, one) if is_same else before.get(id(one))
                 new[at] = self.redacted(one) if found is None else found
                 copies.append(copy if is_same else _copied(one) if found is None else None)
-        return _Searched(given, copies, {i: one for i, one in new.items() if one is not given[i]})
+        redacted = {i: one for i, one in new.items() if one is not given[i]}
+        return _Searched(given, copies, redacted, alike)
 
     def _repaired(self, given: Sequence[Message]) -> Entered:
         """Return the list as a provider takes it."""

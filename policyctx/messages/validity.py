@@ -24,16 +24,18 @@ def new_problems(
     after: Sequence[Message],
     items: Sequence[Item] | None = None,
     shapes: Shapes = BUILT_IN,
+    items_after: Sequence[Item] | None = None,
 ) -> list[str]:
     """Return a sentence for each rule that `after` breaks and `before` did not.
 
     The result of a call must be in the messages right after it that contain only results, or in the
     message that follows these. What is further away, such as a late or second result, or the result
     of a tool that the provider runs, must at least have its call before it. `items` are those of
-    `before`, if the caller has them already.
+    `before`, if the caller has them already, and `items_after` those of `after`.
     """
     whole = _seen(before, items_of(before, shapes) if items is None else items, shapes)
-    edited = _seen(after, items_of(after, shapes), shapes)
+    new = items_of(after, shapes) if items_after is None else items_after
+    edited = _seen(after, new, shapes)
     return _new_problems([_Stretch(whole)], [_Stretch(edited)], _newly_parted(whole, edited))
 
 

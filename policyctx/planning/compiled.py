@@ -114,6 +114,7 @@ class OffloadPolicy:
         }
         self._own_types = _ByTool[tuple[str, str | None], list[tuple[str, Match]]]()
         self._treatments = _ByTool[tuple[str, str, str | None], Treatment | None]()
+        self._given = _ByTool[tuple[str, str | None], list[lookup.Level]]()
         self._naming = _ByTool[tuple[str | None, bool], tuple[tuple[str, str, Wording], ...]]()
 
     @classmethod
@@ -466,9 +467,13 @@ class OffloadPolicy:
         )
 
     def _levels(self, item_type: str, tool: str | None) -> list[lookup.Level]:
+        if (known := self._given.get((item_type, tool))) is not None:
+            return known
         hint = None if tool is None else self.hints.get(tool)
         rule = None if hint is None else hint.rule
-        return lookup.levels(self.policy, self.types.lineage(item_type), tool, hint=rule)
+        found = lookup.levels(self.policy, self.types.lineage(item_type), tool, hint=rule)
+        self._given[item_type, tool] = found
+        return found
 
     def _refusal(
         self, step: Step, item_type: str, tool: str | None, given: list[lookup.Level]

@@ -4,7 +4,7 @@ Each item is read once, when it is new, and its size is kept up to date; a turn 
 """
 
 from bisect import bisect_right, insort
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -14,7 +14,7 @@ from policyctx.definitions.actions import Action
 from policyctx.definitions.items import MEDIA_TYPES, Item, Message
 from policyctx.definitions.names import recall_tool
 from policyctx.messages.editing import Staying
-from policyctx.messages.reading import Reading
+from policyctx.messages.reading import Checked, Reading
 from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
 from policyctx.messages.shapes.shape import kind_of_text
 from policyctx.paths import File, FreePaths
@@ -111,7 +111,7 @@ class Conversation:
 
     def extend(
         self,
-        messages: Sequence[Message],
+        messages: Sequence[Message] | deque[Checked],
         *,
         is_valid: Callable[[Mapping[int, Decision]], bool] = lambda _: True,
     ) -> None:
@@ -181,14 +181,14 @@ class Conversation:
         """Return the entry of a decision for the ledger."""
         position, action = decision.position, decision.action
         path = decision.file.relative_path if decision.file else None
-        leaves_nothing = action.leaves_nothing
-        return self._known(position)._replace(
+        leaves_nothing, known = action.leaves_nothing, self._known(position)
+        return known._replace(
             action=action,
             step=decision.step,
             policy=self.policy.digest,
             placeholder=decision.placeholder,
             relative_path=path,
-            alike=self.identities.alike(position) if leaves_nothing else 0,
+            alike=self.identities.alike(position, known.key) if leaves_nothing else 0,
             rewritten=None,
         )
 

@@ -147,9 +147,9 @@ class Identities:
             return replaced.key == key
         return self._likeness(position) == (*key[:2], chars) and self.key(position) == key
 
-    def alike(self, position: int) -> int:
-        """Return the number of items equal to the one at this position, with those taken out."""
-        kind, call, found, _ = self.key(position)
+    def alike(self, position: int, key: ItemKey) -> int:
+        """Return the number of items equal to the one with this key, with those taken out."""
+        kind, call, found, _ = key
         gone = self._gone.get((kind, call, found), ())
         counts = self._count_alike(position, len(self._items)).counts
         return counts.get(found, 1) + len(gone)

@@ -335,7 +335,9 @@ class Ledger:
     def _note_names(self, paths: Sequence[str]) -> None:
         names = [path.rpartition("/")[2] for path in paths]
         self._names.update(names)
-        self._endings.update("".join(name.rpartition(".")[1:]) for name in names)
+        parts = (name.rpartition(".") for name in names)
+        # A name without an ending is looked for by its words alone: each would be an ending.
+        self._endings.update(f".{ending}" if point else "" for _, point, ending in parts)
         self._has_odd_names |= _BETWEEN_NAMES.search("".join(names)) is not None
         self._depth = max(self._depth, *(path.count("/") for path in paths))
         self.newest_path = paths[-1]

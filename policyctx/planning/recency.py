@@ -183,8 +183,8 @@ class Recency:
         groups = None if call is None else self._batches.get(call)
         recent = list[list[int]]()
         for group, batch in (groups or {}).items():
-            if batch != [position]:  # most are called alone
-                first = group.first_recent(at)
+            # Most are called alone, and most batches are old.
+            if batch != [position] and batch[-1] >= (first := group.first_recent(at)):
                 recent.append(batch[bisect_left(batch, first) : bisect_left(batch, at.items)])
         for other in merge(*recent) if recent else ():
             if other != position and self._stands(other, fate_of):

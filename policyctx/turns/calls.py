@@ -189,7 +189,7 @@ class Calls:
         if self._knowledge.stands_alone and request.reads_once:
             known = self._knowledge.list_alone(messages, memory, changed=changed)
         else:
-            known = self._knowledge.list_of(messages, memory, changed=changed)
+            known = self._knowledge.list_of(messages, memory, changed=changed, alike=entered.alike)
         is_settled = not known.forgets and memory.settle(len(messages))
         warnings = yield from self._notices.of_root(known, memory)
         is_first = self._notices.is_first
@@ -429,7 +429,7 @@ class Calls:
         known.conversation.arrivals.report()
         stats = made.stats
         memory.tallied.compacted += stats.original_token_count - stats.compacted_token_count
-        seen = replacements.add(made.replacement, messages, made.replaced)
+        seen = replacements.add(made.replacement, messages, made.replaced, compacting.reading)
         yield from self._note_attempt(replacing, made.added, memory)
         gone, may_follow = replacements.gone_from(seen.messages, memory.ledger)
         gone |= known.conversation.gone

@@ -21,7 +21,8 @@ from policyctx.definitions.names import NONE
 from policyctx.errors import StoreError, UnrestorableFileError
 from policyctx.messages.door import Door
 from policyctx.messages.editing import SessionRequest
-from policyctx.messages.reading import items_of
+from policyctx.messages.reading import Reading
+from policyctx.messages.shapes.built_in import TEXTS
 from policyctx.messages.shapes.shape import head_of
 from policyctx.messages.validity import new_problems
 from policyctx.planning.compact import Replacing
@@ -167,6 +168,8 @@ class Compacting:
         writes_fail: bool = False,
     ) -> None:
         self._known, self._replacing, self._facts = known, replacing, facts
+        self.reading: Reading | None = None
+        """Of the list in which the messages are replaced."""
         self._writes_fail = writes_fail
         self._hook = hook
         self._earlier, self._request = earlier, request
@@ -269,7 +272,8 @@ class Compacting:
         written = self._written(summary, restoration.files, archive_path)
         first, *more = (self._shape.written(one.role, one.text) for one in written)
         messages = [*self._before, *self._kept, first, *self._after, *more, *self._behind]
-        if wrong := self._problems(messages):
+        self.reading = Reading(self._shapes, messages)
+        if wrong := self._problems(messages, self.reading.items):
             return f"the list would not be valid: {wrong}"
         replacement = self._replacement(
             written, summary, archive.relative_path if archive else None
@@ -280,7 +284,7 @@ class Compacting:
             self._replaced(messages, len(written)),
             replacement,
             summary,
-            self._stats(messages, restoration, summarised.usage),
+            self._stats(self.reading.items, restoration, summarised.usage),
             archive.path if archive else None,
             (*summarised.warnings, *restoration.warnings, *unread),
             self._added(written),
@@ -481,12 +485,12 @@ class Compacting:
                 files.append(file)
         return replace(restoration, files=tuple(files), warnings=tuple(warnings))
 
-    def _problems(self, messages: Sequence[Message]) -> str:
+    def _problems(self, messages: Sequence[Message], new: Sequence[Item]) -> str:
         left, given = self._known.left, self._known.given
         before = [message for message in left if message is not None]
         # Of a list without an edit the items are known.
         items = self._conversation.reading.items if all(map(is_, left, given)) else None
-        found = new_problems(before, messages, items, self._shapes)
+        found = new_problems(before, messages, items, self._shapes, new)
         return "; ".join(p for p in found if p != _ENDS_ON_REPLY or self._behind)
 
     def _there(self) -> list[int]:
@@ -520,18 +524,20 @@ class Compacting:
 
     def _written_before(self) -> Iterator[ItemKey]:
         """Yield what was dropped of the messages that the replaced compactions wrote."""
-        given = self._known.given[self._parts.start : self._parts.end]
-        texts = set(map(self._shapes.text, given))
+        if not self._earlier.made:
+            return
+        places = map(self._conversation.items_of, range(self._parts.start, self._parts.end))
+        alone = (self._conversation.reading.items[one.start] for one in places if len(one) == 1)
+        texts = {item.text for item in alone if item.kind in TEXTS}
         written = ([m.text for m in one.written] for one in self._earlier.made)
         replaced = chain(*(each for each in written if not texts.isdisjoint(each)))
         hashes = set(map(content_hash, replaced))
         yield from (key for key in self._conversation.gone_before if key.sha256 in hashes)
 
     def _stats(
-        self, messages: Sequence[Message], restoration: Restoration, usage: assembly.SummaryUsage
+        self, items: Sequence[Item], restoration: Restoration, usage: assembly.SummaryUsage
     ) -> assembly.CompactStats:
         facts = self._facts
-        items = items_of(messages, self._shapes)
         after = sum(facts.tokens(item) for item in items if item.inside is None)
         return assembly.CompactStats(
             original_token_count=self._conversation.tally("tokens").total,

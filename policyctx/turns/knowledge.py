@@ -191,11 +191,17 @@ class Knowledge:
         return known
 
     def list_of(
-        self, messages: Sequence[Message], memory: Memory, *, changed: bool = False
+        self,
+        messages: Sequence[Message],
+        memory: Memory,
+        *,
+        changed: bool = False,
+        alike: list[Message] | None = None,
     ) -> KnownList:
         """Return the known list if `messages` continue it, else a new one.
 
         It reads the list with the compactions applied to it, which is `messages` without any.
+        `alike` are equal messages, which may be the objects of the list before; see `Entered`.
         """
         if changed:
             memory.replacements.forget()
@@ -204,7 +210,12 @@ class Knowledge:
         if memory.replaces:
             seen = memory.replacements.seen(messages, memory.ledger, self.policy)
             is_own = seen is not messages and memory.replacements.is_anew
-        if known is None or changed or is_own or not known.continue_with(seen):
+        if (
+            known is None
+            or changed
+            or is_own
+            or not known.continue_with(seen, alike if seen is messages else None)
+        ):
             return self._read_anew(seen, memory, is_own=is_own)
         return known
 

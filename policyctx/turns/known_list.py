@@ -5,17 +5,17 @@ it or as the session returned it. Both are recognised, and only the new messages
 known ones may be new objects, and their `cache_control` markers may have moved.
 """
 
-from collections import ChainMap
+from collections import ChainMap, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import chain, islice
 from typing import NamedTuple, cast
 
 from policyctx.definitions.items import Message, Path, Ttl
-from policyctx.errors import InvalidResultError, MessagesError
+from policyctx.errors import InvalidResultError
 from policyctx.messages.editing import Edit, block_of, edited_shaped, keep_structure
 from policyctx.messages.markers import markers_of, places_of, with_markers
-from policyctx.messages.reading import items_of
+from policyctx.messages.reading import Checked, Reading, items_of
 from policyctx.messages.shapes.built_in import Shaped, Shapes
 from policyctx.messages.shapes.shape import call_keys
 from policyctx.messages.validity import new_problems_around
@@ -97,7 +97,9 @@ class KnownList:
         self._is_outdated = False
         """Whether a decision was made on a call of this list when its result arrived."""
 
-    def continue_with(self, messages: Sequence[Message]) -> bool:
+    def continue_with(
+        self, messages: Sequence[Message], alike: list[Message] | None = None
+    ) -> bool:
         """Read the messages if they begin with this list, and return whether they do.
 
         They may begin with it as it was given or as it was returned. Messages are equal if they are
@@ -105,6 +107,7 @@ class KnownList:
         object equals the dict that was saved of it. A returned list from which messages were
         removed does not count, and is read anew; see `_is_output`. Neither does a list whose new
         messages make a withheld removal possible, or contain an item that seemed to be missing.
+        `alike` are messages equal to these, of which objects may be known; see `Entered`.
         """
         known = len(self.given)
         if self._is_outdated or len(messages) < known or self._is_output(messages):
@@ -114,15 +117,16 @@ class KnownList:
             other = self.left if comes_back else self.given
             if comes_back and not self._edited:
                 continue
-            if (differing := differences(given, other, self._shapes)) is not None:
-                if self._reads_otherwise(messages[known:]):
+            if (differing := differences(alike or given, other, self._shapes)) is not None:
+                more = self.conversation.reading.checked(messages[known:])
+                if self._reads_otherwise(more):
                     return False
                 self.comes_back = comes_back
                 self._take(given, differing)
                 self._changed_since = set()
                 if comes_back:
                     self._given_at = self.conversation.checkpoint()
-                self.read(messages)
+                self._read(messages, more)
                 return True
         return False
 
@@ -260,27 +264,26 @@ class KnownList:
                 return
             yield from map(self.conversation.identities.key, self.conversation.items_of(message))
 
-    def _reads_otherwise(self, more: Sequence[Message]) -> bool:
+    def _reads_otherwise(self, more: deque[Checked]) -> bool:
         """Whether the messages that follow change the meaning of the known ones."""
         conversation = self.conversation
         drops = self._edited and self._may_drop
         if not more or not (conversation.held_back or conversation.gone_before or drops):
             return False
-        try:
-            items = [*map(conversation.ledger.as_decided, items_of(more, self._shapes))]
-        except MessagesError:  # raised again, with its place in the whole list, when it is read
-            return False
+        reading = Reading(self._shapes)
+        reading.extend(more.copy())
+        items = [*map(conversation.ledger.as_decided, reading.items)]
         is_wrong = self.is_guess and any(map(conversation.ledger.may_have_left, items))
         if is_wrong or conversation.may_drop_again_with(items):
             return True
         calls = (conversation.reading.call_of(item) for item in items if item.is_answer)
         asked = any(call is not None and not conversation.is_there(call) for call in calls)
-        return asked or self._goes_on_without_thinking(more[0])
+        return asked or self._goes_on_without_thinking(more[0].role)
 
-    def _goes_on_without_thinking(self, message: Message) -> bool:
+    def _goes_on_without_thinking(self, role: str) -> bool:
         """Whether a message continues a reply whose thinking was removed when nothing followed."""
         reading, is_there = self.conversation.reading, self.conversation.is_there
-        if not reading.items or self._shapes.role(message) != "assistant":
+        if not reading.items or role != "assistant":
             return False
         newest = reading.thought_of(len(reading.items) - 1)
         return any(reading.is_bound(i) and not is_there(i) for i in newest)
@@ -293,12 +296,15 @@ class KnownList:
 
     def read(self, messages: Sequence[Message]) -> None:
         """Read the messages that a continuation of this list adds; raises `MessagesError`."""
+        self._read(messages, self.conversation.reading.checked(messages[len(self.given) :]))
+
+    def _read(self, messages: Sequence[Message], checked: deque[Checked]) -> None:
         self.messages = messages
         known, items = len(self.given), len(self.conversation.items)
         more = list(messages[known:])
         if not more:
             return
-        self.conversation.extend(more, is_valid=lambda fates: not self._problems(more, fates))
+        self.conversation.extend(checked, is_valid=lambda fates: not self._problems(more, fates))
         self.given += more
         self.left += more
         self._note_markers(range(known, len(self.left)))
@@ -439,7 +445,11 @@ class KnownList:
         return [message for message in after if message is not None], staying.sources
 
     def _edited_as(self, message: int, given: Message, edits: Sequence[Edit]) -> Message | None:
-        return edited_shaped(self.conversation.reading.shaped(message, given), edits)
+        reading, gone = self.conversation.reading, {e.item.path for e in edits if e.text is None}
+        items = (reading.items[i] for i in reading.items_of(message))
+        if all(item.inside is not None or item.path in gone for item in items):
+            return None
+        return edited_shaped(reading.shaped(message, given), edits)
 
     def previewed(self, plan: Plan) -> Sequence[Message]:
         """Return the list that `apply` would return after this plan, without the changes.

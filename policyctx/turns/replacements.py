@@ -64,10 +64,17 @@ class Replacements:
     """Whether other messages than those that follow belong to the end of the list: the reply of a
     compaction before them, or a late result behind them."""
 
-    def add(self, replacement: Replacement, given: Sequence[Message], made: Replaced) -> Replaced:
+    def add(
+        self,
+        replacement: Replacement,
+        given: Sequence[Message],
+        made: Replaced,
+        reading: Reading | None = None,
+    ) -> Replaced:
         """Add a compaction of the list that was seen last, which makes this of it; return the list.
 
-        The sources and places of `made` are those in the list seen; `given` is the caller's list.
+        The sources and places of `made` are those in the list seen, and `reading` is that of its
+        messages, if there is one; `given` is the caller's list.
         """
         places = {}
         for position, source in enumerate(indices(made.sources)):
@@ -80,7 +87,7 @@ class Replacements:
         self._used.add(len(self.made))
         self.made.append(replacement)
         self.back -= {*replacement.gone}
-        reading = Reading(self.shapes, made.messages)
+        reading = reading or Reading(self.shapes, made.messages)
         self._replaced = self._with_late_results(made, reading, Ledger())
         return replace(self._replaced, messages=self._replaced.messages[:])
 

@@ -181,6 +181,25 @@ def test_a_file_name_is_found_in_json_text_after_any_separator(given: str) -> No
     assert not ledger.may_name_file(given.replace("b.md", "ab.md"))
 
 
+class Searched(str):
+    """A text that counts how often something is looked for in it."""
+
+    __slots__ = ()
+    times = 0
+
+    def __contains__(self, one: object) -> bool:
+        Searched.times += 1
+        return str.__contains__(self, str(one))
+
+
+def test_a_call_costs_the_same_however_many_files_without_an_ending_there_are() -> None:
+    ledger = Ledger([_entry(f"results/call_{i}") for i in range(100)])
+    assert ledger.may_name_file("cat results/call_7")
+    Searched.times = 0
+    assert not ledger.may_name_file(Searched("cat results/call_700"))
+    assert Searched.times <= 1
+
+
 def test_a_name_with_spaces_may_always_be_meant() -> None:
     assert Ledger([_entry("result of a.md")]).may_name_file("cat 'result of a.md'")
 

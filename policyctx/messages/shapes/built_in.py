@@ -107,7 +107,7 @@ class Shapes:
         """Return the text of a message that is one text of a role, None for any other message."""
         shape, message = self.shaped(given)
         parts = list(shape.parts(message))
-        is_text = len(parts) == 1 and parts[0].kind in _TEXTS
+        is_text = len(parts) == 1 and parts[0].kind in TEXTS
         return str(parts[0].text) if is_text else None
 
     def writing(self, messages: Sequence[Message]) -> Shape:
@@ -120,7 +120,7 @@ class Shapes:
 
 
 _CONTENTS = frozenset({str, list, NoneType})
-_TEXTS = frozenset({"user_message", "assistant_message", "system_prompt"})
+TEXTS = frozenset({"user_message", "assistant_message", "system_prompt"})
 BUILT_IN = Shapes()
 
 
