@@ -69,7 +69,7 @@ _TYPED = re.compile(
 # How the template of a command begins, with the user's input where its client has put it in, and
 # how it speaks of that. The title alone may be the user's own.
 _TEMPLATE = re.compile(
-    r"\s*(---\n.*?\n---\s*)?#+ (?:User )?(?:Input|Arguments)\s+(```|~~~)\w*\n(.*?)\2", re.DOTALL
+    r"\s*(---\n.*?\n---\s*)?#+ ((?:User )?(?:Input|Arguments))\s+(```|~~~)\w*\n(.*?)\3", re.DOTALL
 )
 _OF_INPUT = re.compile(r"\buser(?:'s)? input\b|\$ARGUMENTS\b", re.IGNORECASE)
 # The prompt of a shell; without output behind it, it may stand for what the user asks for.
@@ -138,9 +138,11 @@ def pieces_of(text: str, *, of_agent: bool = False) -> Iterator[Piece]:
 def _pieces(text: str, *, of_agent: bool) -> Iterator[Piece]:
     template = None if of_agent else _TEMPLATE.match(text)
     rest = text[template.end() :] if template else ""
-    if template and (template[1] or _OF_INPUT.search(rest)):
+    given = template[4].strip() if template else ""
+    is_named = template and (template[1] or _OF_INPUT.search(rest))
+    # An empty `Input` may be of a form that the user has filled in below it.
+    if template and is_named and (given or template[1] or template[2] != "Input"):
         # Without an input the template itself is what the user wants.
-        given = template[3].strip()
         name = _PROMPT_NAME if given else BARE_PROMPT
         yield Piece(_described(f"{template[1] or ''}{rest}", name), pasted=True)
         inner = _pieces(given or rest, of_agent=False)

@@ -611,6 +611,12 @@ def test_a_prompt_is_quoted_whole_until_the_agent_has_answered_it(answer: str, c
     assert len(group(later(summary_of(prompt), *new), Group.USER)) == count
 
 
+def test_a_form_with_an_empty_input_that_speaks_of_the_users_input_stays_whole() -> None:
+    rules = "Never open the lid of hall 4. Ask before each user input is stored on port 8081."
+    form = user(f"# Input\n```\n\n```\n{rules}")
+    assert any("Never open the lid" in one for one in told(form, said("Fine."), user("Go on.")))
+
+
 @pytest.mark.parametrize("title", ["## Input", "# Arguments", "## User Input", "## Task"])
 @pytest.mark.parametrize("fence", ["```\nlid: 4\n```", "lid: 4", "```\n\n```"])
 def test_a_message_of_the_user_in_the_form_of_a_prompt_stays_whole(title: str, fence: str) -> None:
