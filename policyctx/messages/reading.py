@@ -239,7 +239,7 @@ class Reading:
             return range(len(self.items), len(self.items))
         return range(starts[message], starts[after] if after < len(starts) else len(self.items))
 
-    def extend(self, messages: Sequence[Message] | deque[Checked]) -> None:
+    def extend(self, messages: Sequence[Message] | deque[CheckedMessage]) -> None:
         """Read the messages that follow those read so far; a queue of `checked` is empty then.
 
         Raises `MessagesError` with the position of the first wrong message in the whole list; the
@@ -249,16 +249,16 @@ class Reading:
         while read:  # so that the parts and the items of a long list do not all exist at once
             self._add(read.popleft())
 
-    def checked(self, messages: Sequence[Message]) -> deque[Checked]:
+    def checked(self, messages: Sequence[Message]) -> deque[CheckedMessage]:
         """Return the messages that follow, checked for `extend`; raises `MessagesError`."""
         return deque(map(self._checked, listed(messages), count(self.message_count)))
 
-    def _checked(self, given: Message, index: int) -> Checked:
+    def _checked(self, given: Message, index: int) -> CheckedMessage:
         try:
             shape, message = self.shapes.checked(given, index)
             role, parts = shape.role(message), shape.parts(message)
             parts = parts if type(parts) is list else list(parts)
-            return Checked(shape, message, role, parts, shape.stays(message))
+            return CheckedMessage(shape, message, role, parts, shape.stays(message))
         except ShapeError as error:
             raise error.at(index) from error.__cause__
         except RecursionError as error:
@@ -266,7 +266,7 @@ class Reading:
         except (TypeError, ValueError) as error:
             raise MessagesError(f"message {index}: not JSON: {error}", index=index) from error
 
-    def _add(self, read: Checked) -> None:
+    def _add(self, read: CheckedMessage) -> None:
         """Note the next message, and add its items."""
         shape, message, role, parts, stays = read
         index, first = self.message_count, len(self.items)
@@ -388,7 +388,7 @@ class Reading:
         return call
 
 
-class Checked(NamedTuple):
+class CheckedMessage(NamedTuple):
     """A message that was checked: what its shape says of it.
 
     No plain tuple: Python keeps the memory of up to 2,000 of those.

@@ -14,12 +14,12 @@ from policyctx.definitions.actions import Action
 from policyctx.definitions.items import MEDIA_TYPES, Item, Message
 from policyctx.definitions.names import recall_tool
 from policyctx.messages.editing import Staying
-from policyctx.messages.reading import Checked, Reading
+from policyctx.messages.reading import CheckedMessage, Reading
 from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
 from policyctx.messages.shapes.shape import kind_of_text
 from policyctx.paths import File, FreePaths
 from policyctx.planning.compiled import OffloadPolicy
-from policyctx.planning.decisions import Decision, Event, Reason
+from policyctx.planning.decisions import Decision, Ending, Reason
 from policyctx.planning.facts import Facts, Unit
 from policyctx.planning.identities import Identities
 from policyctx.planning.ledger import ItemKey, Ledger, LedgerEntry, Trace
@@ -111,7 +111,7 @@ class Conversation:
 
     def extend(
         self,
-        messages: Sequence[Message] | deque[Checked],
+        messages: Sequence[Message] | deque[CheckedMessage],
         *,
         is_valid: Callable[[Mapping[int, Decision]], bool] = lambda _: True,
     ) -> None:
@@ -132,9 +132,9 @@ class Conversation:
         for position in new:
             self._see(position, fates.get(position))
         if known < self.reading.message_count:
-            self.arrivals.happened(Event.MESSAGE_COMES)
+            self.arrivals.happened(Ending.MESSAGE_COMES)
         if turns < len(self.reading.turn_starts):
-            self.arrivals.happened(Event.TURN_BEGINS)
+            self.arrivals.happened(Ending.TURN_BEGINS)
         self.arrivals.extend(new, self.reading.partners)
 
     def adopt(
@@ -469,7 +469,7 @@ class Conversation:
         self.counts.subtract(self.items[i].type for i in there if not self.is_there(i))
         if fate.action.leaves_nothing and (earlier is None or not earlier.action.leaves_nothing):
             self._note_removal(position)
-            self.arrivals.happened(Event.PART_LEAVES, self.items[position].message)
+            self.arrivals.happened(Ending.PART_LEAVES, self.items[position].message)
         for watcher in self._watchers:
             watcher(position, fate)
 

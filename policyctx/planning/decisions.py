@@ -86,7 +86,7 @@ _RECENCY = {
 }
 
 
-class Event(Enum):
+class Ending(Enum):
     """What may end the reason why an item stays."""
 
     MESSAGE_COMES = auto()
@@ -98,10 +98,10 @@ class Event(Enum):
     """Of the message at a position, or all of it."""
 
 
-class Wait(NamedTuple):
+class Awaited(NamedTuple):
     """The event that an item waits for, and the position of what that is about, if of anything."""
 
-    event: Event
+    event: Ending
     about: int = 0
 
 
@@ -116,7 +116,7 @@ class Reason:
 
     code: str
     values: Mapping[str, str | int] = field(default_factory=dict)
-    until: tuple[Wait, ...] = ()
+    until: tuple[Awaited, ...] = ()
 
     @property
     def sentence(self) -> str:

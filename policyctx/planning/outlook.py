@@ -16,15 +16,17 @@ from policyctx.messages.reading import Reading
 from policyctx.messages.shapes.shape import SYSTEM_ROLES
 from policyctx.paths import File, FreePaths
 from policyctx.planning.conversation import Checkpoint, Conversation
-from policyctx.planning.decisions import Decision, Event, Reason, Wait
+from policyctx.planning.decisions import Awaited, Decision, Ending, Reason
 from policyctx.planning.facts import Facts, Unit
 from policyctx.policy.models import Step
 
 Going: TypeAlias = dict[int, Reason | None]
 """What leaves together, by position, each with the reason; None for what the step itself takes."""
 RemovedUnit: TypeAlias = Literal["item", "message", "group", "turn"]
-_MESSAGE, _TURN = Wait(Event.MESSAGE_COMES), Wait(Event.TURN_BEGINS)
-_NEWEST = Reason("protected", {"why": "the newest user message stays"}, (Wait(Event.USER_SPEAKS),))
+_MESSAGE, _TURN = Awaited(Ending.MESSAGE_COMES), Awaited(Ending.TURN_BEGINS)
+_NEWEST = Reason(
+    "protected", {"why": "the newest user message stays"}, (Awaited(Ending.USER_SPEAKS),)
+)
 _THINKING = Reason("protected", {"why": "the thinking of the current turn stays"}, (_TURN,))
 _BOUND = Reason("protected", {"why": "reasoning stays with what it led to"})
 _REPLY = Reason("protected", {"why": "the reply to a summary stays until the next compaction"})
@@ -32,7 +34,7 @@ _PENDING = Reason("answer_pending")
 _UNKNOWN = Reason("protected", {"why": "a part that no step may change stays"})
 
 
-def _without_it(what: str, ends: str, *until: Wait) -> Reason:
+def _without_it(what: str, ends: str, *until: Awaited) -> Reason:
     return Reason("without_it", {"what": what, "until": ends}, until)
 
 
@@ -222,7 +224,7 @@ def protection(
     if item.kind == "tool_call":
         result = conversation.reading.partners.get(position)
         if result is None or result >= at.items:
-            return Reason("answer_pending", until=(Wait(Event.ANSWER_COMES, position),))
+            return Reason("answer_pending", until=(Awaited(Ending.ANSWER_COMES, position),))
     if item.kind == "user_message" and item.message == at.newest_user:
         return _NEWEST
     if item.kind == "thinking" and item.turn == at.turns:
@@ -251,7 +253,7 @@ def removed_with(position: int, step: Step, outlook: Outlook, at: Checkpoint) ->
         signed = (i for i in conversation.reading.signed_with(member) if i not in unit)
         if any(map(outlook.is_there, signed)):
             what = "the later calls of its message would lack its signature"
-            leaves = Wait(Event.PART_LEAVES, conversation.items[member].message)
+            leaves = Awaited(Ending.PART_LEAVES, conversation.items[member].message)
             return _without_it(what, "those calls leave", leaves)
     return _why_not(unit, step, outlook, at) or unit
 
@@ -302,12 +304,12 @@ def _why_messages_stay(gone: set[int], outlook: Outlook) -> Reason | None:
     reading, staying = outlook.conversation.reading, outlook.staying
     shown = _shown_assistant(staying.after(-1), reading.opening_roles, gone)
     if shown is not None:
-        what, leaves = "an assistant message would come first", Wait(Event.PART_LEAVES, shown)
+        what, leaves = "an assistant message would come first", Awaited(Ending.PART_LEAVES, shown)
         return _without_it(what, "that message leaves", leaves)
     shown = _shown_assistant(staying.before(reading.message_count), reading.roles, gone)
     if shown is None:
         return None
-    what, leaves = "an assistant message would come last", Wait(Event.PART_LEAVES, shown)
+    what, leaves = "an assistant message would come last", Awaited(Ending.PART_LEAVES, shown)
     return _without_it(what, "a message follows", _MESSAGE, leaves)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from policyctx.definitions.items import Item
-from policyctx.planning.decisions import Decision, Event, Reason, Wait
+from policyctx.planning.decisions import Awaited, Decision, Ending, Reason
 from policyctx.planning.placeholders import content_hash
 
 # What identifies an item that arrives: its kind, its tool-use id and the hash of its text.
@@ -37,7 +37,7 @@ class Arrivals:
         """Positions of the items that are judged next, in order."""
         self.waiting: defaultdict[int, dict[str, Reason]] = defaultdict(dict)
         """Why an item waits that steps would take, by position, and there by step."""
-        self._waits: defaultdict[Wait, list[int]] = defaultdict(list)
+        self._waits: defaultdict[Awaited, list[int]] = defaultdict(list)
 
     def extend(self, positions: Iterable[int], partners: Mapping[int, int]) -> None:
         """Add new items, except those that were judged in another list.
@@ -47,9 +47,9 @@ class Arrivals:
         for position in positions if self._are_judged else ():
             item = self._items[position]
             if item.kind == "user_message":
-                self.happened(Event.USER_SPEAKS)
+                self.happened(Ending.USER_SPEAKS)
             elif position in partners:
-                self.happened(Event.ANSWER_COMES, partners[position])
+                self.happened(Ending.ANSWER_COMES, partners[position])
             arrived = _arrived(item, item.text)
             self._met[arrived] += 1
             if self._met[arrived] > self._judged[arrived]:
@@ -63,9 +63,9 @@ class Arrivals:
                 self.waiting[position][step] = reason
                 self._waits[wait].append(position)
 
-    def happened(self, event: Event, about: int = 0) -> None:
+    def happened(self, event: Ending, about: int = 0) -> None:
         """Let the items arrive again that wait for this."""
-        for position in self._waits.pop(Wait(event, about), ()):
+        for position in self._waits.pop(Awaited(event, about), ()):
             if self.waiting.pop(position, None) is not None:
                 insort(self.due, position)
 

@@ -15,7 +15,7 @@ from policyctx.definitions.items import Message, Path, Ttl
 from policyctx.errors import InvalidResultError
 from policyctx.messages.editing import Edit, block_of, edited_shaped, keep_structure
 from policyctx.messages.markers import markers_of, places_of, with_markers
-from policyctx.messages.reading import Checked, Reading, items_of
+from policyctx.messages.reading import CheckedMessage, Reading, items_of
 from policyctx.messages.shapes.built_in import Shaped, Shapes
 from policyctx.messages.shapes.shape import call_keys
 from policyctx.messages.validity import new_problems_around
@@ -264,7 +264,7 @@ class KnownList:
                 return
             yield from map(self.conversation.identities.key, self.conversation.items_of(message))
 
-    def _reads_otherwise(self, more: deque[Checked]) -> bool:
+    def _reads_otherwise(self, more: deque[CheckedMessage]) -> bool:
         """Whether the messages that follow change the meaning of the known ones."""
         conversation = self.conversation
         drops = self._edited and self._may_drop
@@ -298,7 +298,7 @@ class KnownList:
         """Read the messages that a continuation of this list adds; raises `MessagesError`."""
         self._read(messages, self.conversation.reading.checked(messages[len(self.given) :]))
 
-    def _read(self, messages: Sequence[Message], checked: deque[Checked]) -> None:
+    def _read(self, messages: Sequence[Message], checked: deque[CheckedMessage]) -> None:
         self.messages = messages
         known, items = len(self.given), len(self.conversation.items)
         more = list(messages[known:])

@@ -12,7 +12,7 @@ import pytest
 
 from policyctx import Session
 from policyctx.planning import take
-from policyctx.planning.decisions import Event, Reason, Wait
+from policyctx.planning.decisions import Awaited, Ending, Reason
 from policyctx.planning.outlook import removed_with
 from policyctx.planning.waiting import Arrivals
 from tests.conversations import (
@@ -391,8 +391,8 @@ def test_a_result_is_dropped_once_another_step_has_taken_the_words_that_would_co
 
 def test_an_item_arrives_again_when_the_reason_of_any_step_ends() -> None:
     items = planner(LATER, session_of(LARGE)).conversation.items
-    reasons = [Reason("protected", until=(Wait(event),)) for event in Event]
-    for event in Event:
+    reasons = [Reason("protected", until=(Awaited(event),)) for event in Ending]
+    for event in Ending:
         arrivals = Arrivals(items, {}, None, are_judged=True)
         arrivals.extend(range(3), {})
         refused = [(f"step {i}", 1, reason) for i, reason in enumerate(reasons)]
