@@ -65,8 +65,6 @@ class _Searched(NamedTuple):
     """The messages as they were searched; None where that is not known, and for host's objects."""
     redacted: dict[int, Message]
     """Those that had secrets, without them, by position."""
-    alike: list[Message] | None = None
-    """Equal messages, as far as they are there those of the list before."""
 
     def passed(self, messages: list[Message]) -> list[Message]:
         """Return these messages, or equal ones, without secrets."""
@@ -113,20 +111,24 @@ class Door:
         border = self._border
         if changed or len(given) < border or not all(map(is_, given, self._last.given[:border])):
             self._border, self._settled, self._faults = 0, [], ()
-        self._last = last = self._searched(given)
+        last, alike = self._searched(given)
+        self._last = last
         passed = last.passed(given)
         if self._on_broken == "keep" or not (found := self._repaired(passed)).faults:
-            alike = None if last.alike is None else last.passed(last.alike)
+            alike = None if alike is None else last.passed(alike)
             return Entered(passed if last.redacted else messages, alike=alike)
         if self._on_broken == "refuse":
             raise BrokenMessagesError([fault.problem for fault in found.faults])
         return found
 
-    def _searched(self, given: list[Message]) -> _Searched:
-        """Return the list with its secrets found; what was in the last one is not searched."""
+    def _searched(self, given: list[Message]) -> tuple[_Searched, list[Message] | None]:
+        """Return the list with its secrets found; what was in the last one is not searched.
+
+        The second value has equal messages, those of the last list as far as they are in it.
+        """
         if self._secrets is None:
-            return _Searched(given, [], {})
-        last, copies, redacted, _ = self._last
+            return _Searched(given, [], {}), None
+        last, copies, redacted = self._last
         known, alike = min(len(last), len(given)), None
         if len(copies) > known:
             copies = copies[:known]
@@ -147,7 +149,7 @@ class Door:
                 new[at] = self.redacted(one) if found is None else found
                 copies.append(copy if is_same else _copied(one) if found is None else None)
         redacted = {i: one for i, one in new.items() if one is not given[i]}
-        return _Searched(given, copies, redacted, alike)
+        return _Searched(given, copies, redacted), alike
 
     def _repaired(self, given: Sequence[Message]) -> Entered:
         """Return the list as a provider takes it."""

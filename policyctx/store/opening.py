@@ -31,12 +31,14 @@ SESSION_FIELD = "{session_id}"
 _RANDOM = "abcdefghijklmnopqrstuvwxyz0123456789"
 # How many stores below a root are named in an error; of a URL, how many prefixes are looked at.
 _MOST_BELOW = 20
+# How like `session_id` a misspelling of it is; `version_id` is another word.
+_LIKE = 0.85
 
 
 def names_session(path: str) -> bool:
     """Return whether a path has the field `{session_id}`, right, misspelt or with more in it."""
     fields = re.findall(r"\{\s*([\w-]+)", path)
-    return any(nearest(field.lower(), ROOT_FIELDS) is not None for field in fields)
+    return any(nearest(field.lower(), ROOT_FIELDS, _LIKE) is not None for field in fields)
 
 
 def written_root(template: str, session_id: str) -> str:

@@ -108,12 +108,19 @@ def test_a_wrong_field_beside_the_session_id_is_an_error(tmp_path: Path, below: 
         by_argument(f"{tmp_path}/{below}", "s")
 
 
-@pytest.mark.parametrize("field", ["{sesion_id}", "{session-id}", "{SESSION_ID}", "{session}"])
+@pytest.mark.parametrize("field", ["{sesion_id}", "{session-id}", "{SESSION_ID}"])
 def test_a_misspelt_field_makes_no_folder_for_all_sessions(field: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"did you mean \{session_id\}"):
         Session(offloading(), root=tmp_path / field)
     with pytest.raises(InputError, match=r"did you mean \{session_id\}"):
         Session(offloading(), root=tmp_path, record=tmp_path / f"{field}.jsonl")
+
+
+@pytest.mark.parametrize("field", ["{version_id}", "{session}", "{process_id}", "{{session}}"])
+def test_another_word_in_braces_is_a_folder_of_this_name(field: str, tmp_path: Path) -> None:
+    session = Session(offloading(), root=tmp_path / field)
+    session.apply(session_of(TEXT))
+    assert (tmp_path / field).is_dir()
 
 
 @pytest.mark.parametrize("way", WAYS)

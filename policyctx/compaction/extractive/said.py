@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator
-from itertools import dropwhile, groupby, islice
+from itertools import groupby, islice
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -22,6 +22,7 @@ from policyctx.compaction.extractive.languages import Cues, cues_of
 from policyctx.compaction.extractive.texts import (
     BARE_PROMPT,
     NAME,
+    QUOTED,
     one_line,
     pieces_of,
     shortened,
@@ -165,10 +166,9 @@ def is_answer(text: str) -> bool:
 def _without_template(quotes: Iterator[Quote], *, is_open: bool) -> Iterator[Quote]:
     """Yield the quotes of a message, of a prompt the line that stands for it unless it is open."""
     first = next(quotes)
-    yield first
-    # The template itself is under that line, and what the user says beside it is not.
     is_bare = first.pasted and first.text.startswith(f"[{BARE_PROMPT},")
-    yield from dropwhile(attrgetter("depth"), quotes) if is_bare and not is_open else quotes
+    yield first
+    yield from (one for one in quotes if is_open or not (is_bare and one.text.startswith(QUOTED)))
 
 
 def _behind(one: Quote, *, is_gap: bool) -> Quote:

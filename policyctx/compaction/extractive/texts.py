@@ -38,6 +38,8 @@ CUT, GAP = " …", "… "
 # What the line that stands for the template of a command begins with; the user may give it nothing.
 _PROMPT_NAME = "prompt"
 BARE_PROMPT = f"{_PROMPT_NAME} without input"
+# How a line of such a template begins; nothing that is typed begins so.
+QUOTED = "> "
 
 BULLET = re.compile(r"\s*(?:[-*+•·\u276f]|\(?\d{1,2}[.)、]|[a-z]\))\s+")
 _SIGN = re.compile(r"^\s*[-*+•·]\s+")
@@ -146,7 +148,8 @@ def _pieces(text: str, *, of_agent: bool) -> Iterator[Piece]:
         name = _PROMPT_NAME if given else BARE_PROMPT
         yield Piece(_described(f"{template[1] or ''}{rest}", name), pasted=True)
         inner = _pieces(given or rest, of_agent=False)
-        yield from (one if given else one._replace(depth=one.depth + 1) for one in inner)
+        for one in inner:
+            yield one if given else Piece(f"{QUOTED}{one.text}", one.pasted, one.depth + 1)
         return
     parts_of = _fenced if of_agent else _parts
     one = Piece("")

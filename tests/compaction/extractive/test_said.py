@@ -579,10 +579,10 @@ def test_a_template_without_an_input_is_what_the_user_wants() -> None:
     assert told(user(template)) == [
         "- [prompt without input, 3 lines, 102 characters: Read `plan.md` of hall 4 first. Write"
         " `tasks.md`.]",
-        "  You **MUST** consider the user input.",
-        "   ## Outline",
-        "    Read `plan.md` of hall 4 first.",
-        "    Write `tasks.md`.",
+        "  > You **MUST** consider the user input.",
+        "   > ## Outline",
+        "    > Read `plan.md` of hall 4 first.",
+        "    > Write `tasks.md`.",
     ]
 
 
@@ -660,13 +660,21 @@ def test_an_input_that_begins_with_a_heading_stays_with_its_prompt(kind: str) ->
         assert [line for line in GIVEN.splitlines() if not any(line in one for one in found)] == []
 
 
-def test_rules_beside_a_prompt_without_input_stay_over_rounds() -> None:
+@pytest.mark.parametrize(
+    "rules",
+    ["Never open the lid of hall 9.", "## Rules\n\nNever open the lid of hall 9.\n\nUse port 81."],
+)
+def test_rules_beside_a_prompt_without_input_stay_over_rounds(rules: str) -> None:
     prompt = TEMPLATES["fields"].format(given="", steps=STEPS)
-    blocks = [{"type": "text", "text": one} for one in (prompt, "Never open the lid of hall 9.")]
+    blocks = [{"type": "text", "text": one} for one in (prompt, rules)]
     message = {"role": "user", "content": blocks}
     answered = [said("Planned."), user("Go on."), said("Fine.")]
-    for summary in (summary_of(message, *answered), later(summary_of(message), *answered)):
-        assert "Never open the lid of hall 9." in summary
+    once = summary_of(message, *answered)
+    for summary in (once, later(once, user("And then?"), said("Done."))):
+        assert all(one in summary for one in rules.split("\n\n"))
+    again = later(summary_of(message), *answered)
+    assert all(one in again for one in rules.split("\n\n"))
+    assert "Always fill in" not in again
 
 
 def test_an_order_of_one_word_between_others_is_quoted() -> None:
