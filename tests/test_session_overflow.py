@@ -98,6 +98,17 @@ def test_a_size_that_the_provider_names_is_believed_however_far_from_the_count(
     )
 
 
+def test_a_bound_that_the_provider_names_is_not_taken_for_the_size(tmp_path: Path) -> None:
+    used, messages = session(tmp_path, DROP), conversation(40)
+    used.apply(messages[:5])
+    used.observe({"input_tokens": size(messages[:5]), "output_tokens": 1})
+    error = (
+        "This model's maximum context length is 800 tokens. However, you requested 0 output tokens"
+        " and your prompt contains at least 801 input tokens, for a total of at least 801 tokens."
+    )
+    assert size(refused(used, messages, error).messages) < 800
+
+
 def test_without_numbers_the_window_is_what_was_refused(tmp_path: Path) -> None:
     used, messages = session(tmp_path, DROP), conversation()
     result = refused(used, messages, "Input is too long for requested model.")

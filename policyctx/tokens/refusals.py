@@ -19,7 +19,7 @@ _WORDINGS = (
     # OpenAI and Azure, and what vLLM, DeepSeek, OpenRouter and others make of it.
     r"maximum context length is {limit} tokens.{{0,40}}?resulted in {size} tokens",
     r"maximum context length is {limit} tokens.{{0,40}}?requested {output} output tokens and your"
-    r" prompt contains at least {size} input tokens",
+    r" prompt contains (?P<bound>at least) {size} input tokens",
     r"maximum context length is {limit} tokens.{{0,40}}?your request has {size} input tokens"
     r"(?: plus {output} 'max_tokens')?",
     r"maximum context length is {limit} tokens.{{0,40}}?requested (?:about )?{total} tokens"
@@ -70,6 +70,8 @@ class Refusal:
     """Tokens of the prompt."""
     limit: int | None = None
     """Tokens that the prompt may have, beside the output that was asked for."""
+    is_exact: bool = True
+    """Whether `size` is all of the prompt, and no bound, and nothing else."""
 
 
 def refusal_of(error: object) -> Refusal | None:
@@ -116,6 +118,7 @@ def _said(text: str) -> Refusal | None:
     if not found:
         return None
     fullest = max(found, key=lambda groups: sum(value is not None for value in groups.values()))
+    is_exact = not fullest.pop("bound", None)
     said = {name: int(value.replace(",", "")) for name, value in fullest.items() if value}
     for name, pattern in _FIELDS.items():
         if name not in said and (field := pattern.search(text)):
@@ -123,7 +126,7 @@ def _said(text: str) -> Refusal | None:
     output = said.get("output", 0)
     size, limit = said.get("size"), said.get("limit")
     if size is None and "total" in said:
-        size = said["total"] - output
+        size, is_exact = said["total"] - output, "output" in said
     if limit is not None and limit > output:
         limit -= output
-    return Refusal(size, limit)
+    return Refusal(size, limit, is_exact)

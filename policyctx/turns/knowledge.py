@@ -91,10 +91,13 @@ class Knowledge:
 
         What was refused is the window of the model from here on, at most what the provider named.
         """
-        if refusal.size is not None:
-            said = Usage(refusal.size)
-            memory.correction = memory.correction.observed(counted, said, is_certain=True)
-        tokens = memory.correction.corrected(counted)
+        tokens, size = memory.correction.corrected(counted), refusal.size
+        # A bound below what is known of the prompt says nothing of its size.
+        if size is not None and (refusal.is_exact or size > tokens):
+            memory.correction = memory.correction.observed(
+                counted, Usage(size), is_certain=refusal.is_exact
+            )
+            tokens = memory.correction.corrected(counted)
         limit = tokens if refusal.limit is None else min(tokens, refusal.limit)
         self.refused[model] = limit = min(limit, self.refused.get(model, limit))
         what = f"the model {model}" if model else "the model"

@@ -17,9 +17,15 @@ RECORDED: list[dict[str, Any]] = yaml.safe_load(
 PARAMETERS = pytest.mark.parametrize("one", RECORDED, ids=lambda one: str(one["from"]))
 
 
+def said_by(one: dict[str, Any]) -> Refusal | None:
+    if one.get("other"):
+        return None
+    return Refusal(one.get("size"), one.get("limit"), is_exact=one.get("exact", True))
+
+
 @PARAMETERS
 def test_a_recorded_error_says_what_it_says(one: dict[str, Any]) -> None:
-    expected = None if one.get("other") else Refusal(one.get("size"), one.get("limit"))
+    expected = said_by(one)
     body = one["body"]
     assert refusal_of(body) == expected
     assert refusal_of(body.encode()) == expected
@@ -31,7 +37,7 @@ def test_a_recorded_error_says_what_it_says(one: dict[str, Any]) -> None:
 
 @PARAMETERS
 def test_an_error_is_known_by_what_it_was_raised_from(one: dict[str, Any]) -> None:
-    expected = None if one.get("other") else Refusal(one.get("size"), one.get("limit"))
+    expected = said_by(one)
     error = RuntimeError("the run failed")
     error.__cause__ = ValueError(one["body"])
     assert refusal_of(error) == expected
