@@ -295,7 +295,9 @@ def _is_run(clause: str, command: str) -> bool:
         return False
     words = [word.lstrip("-") for word in re.split(r"[\s:=]+", command)]
     named = stems_of(" ".join(words[:2])) & wanted
-    return bool(named) and wanted <= stems_of(" ".join(filter(str.isalnum, words)))
+    if not named or "dry-run" in words:
+        return False
+    return wanted <= stems_of(" ".join(filter(str.isalnum, words)))
 
 
 def _is_summary(message: Message) -> bool:
