@@ -168,7 +168,9 @@ def report_of(path: Path, preset: str, root: Path) -> dict[str, Any]:
     request = given.teach(session, quiet=True)
     planned = session.plan(given.messages, request=request)
     placed = session.breakpoints(given.messages, request=request)
-    told = plan_report(planned) | given.report(session) | breakpoints_report(placed)
+    told = (
+        plan_report(planned) | given.report(session) | breakpoints_report(placed) | {"repaired": []}
+    )
     report: dict[str, Any] = json.loads(json_text(told))
     return report
 
