@@ -35,6 +35,9 @@ _WITH_COMMANDS = re.compile(
 # The beginnings of words that do not say what is forbidden.
 _LITTLE = frozenset(("an", "any", "branch", "in", "it", "of", "on", "run", "the", "to", "use"))
 _LEAST_WORDS = 2
+_CONDITION = re.compile(
+    r"\b(?:without|unless|until|before|except|if|ohne|sans)\b|除非|未经|之前", re.IGNORECASE
+)
 
 How: TypeAlias = Literal["before", "said again", "read again", "done"]
 
@@ -157,17 +160,17 @@ class _AllMessages:
         self.alive: list[int] = []
         """The positions of those that were not taken back."""
         self.cuts: list[_Cut] = []
-        since = 0
+        since, kept = 0, {-1}
         for number, call in enumerate(recording.calls, 1):
             if call.why_anew == "compaction":
                 self._take(call.left, number)
                 before, earlier, since = tuple(self.alive), since, len(self.alive)
+                kept = {-1, *before}
                 self._take(call.new, number)
                 self.cuts.append(_Cut(number - 1, before, earlier, len(self.messages)))
                 continue
             if call.anew:
                 # What it goes on from stays, as what there was before the compaction does.
-                kept = {-1, *self.alive[:since]}
                 again = [self._known.get(id(one), -1) for one in call.new]
                 self.alive[since:] = [one for one in again if one not in kept]
             self._take(call.new, number)
@@ -284,7 +287,11 @@ def _does(call: Call, point: HistoryPoint) -> bool:
     return (
         any(f"/{path}".endswith(f"/{value}") for value in values for path in changed)
         or any(one.startswith(value) for value in values if " " in value for one in ran)
-        or any(_is_run(clause, one) for clause in clauses for one in ran)
+        # Whether a condition holds, nobody sees here.
+        or (
+            _CONDITION.search(point.text) is None
+            and any(_is_run(clause, one) for clause in clauses for one in ran)
+        )
     )
 
 

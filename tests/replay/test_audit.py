@@ -187,6 +187,15 @@ def test_an_agent_that_does_what_was_forbidden_is_shown(order: str, doing: list[
     assert [(one.how, one.call) for one in finding.later] == [("done", 3)]
 
 
+@pytest.mark.parametrize("when", ["without asking me first", "unless I say so", "until Friday"])
+def test_a_command_that_an_order_forbids_under_a_condition_shows_nothing(when: str) -> None:
+    made = compacted(
+        [user(f"Never push to main {when}.")], [summary()], ran("git push origin main")
+    )
+    [finding] = only(made).findings
+    assert finding.later == ()
+
+
 @pytest.mark.parametrize(
     "order",
     [

@@ -104,7 +104,10 @@ def _never_taken(checked: reach.Checked, key: Literal["types", "tools"]) -> Iter
 def steps_that_lose_keys(checked: reach.Checked) -> Iterator[Diagnostic]:
     """PC329, for a step that replaces an inherited one and drops what that selects, or its gate."""
     for i, step in enumerate(checked.policy.steps):
-        useless = {*step.action.keys_without_use, *(["when"] if step.on == "arrival" else ())}
+        useless = {
+            *step.action.keys_without_use,
+            *(["when"] if step.on in {"arrival", "overflow"} else ()),
+        }
         lost = [k for k in checked.root.deepest(("steps", i))[1].lost if k not in useless]
         if "select" in lost or "when" in lost:
             keys = ", ".join(f"`{key}`" for key in lost)
