@@ -172,21 +172,27 @@ def test_sessions_leave_memory_where_it_is_short(tmp_path: Path) -> None:
 def test_what_a_conversation_is_said_to_take_in_memory_is_what_it_takes(
     tmp_path: Path, text: str, size: int
 ) -> None:
-    proxied = Proxied(tmp_path)
     raws = {
         name: json.dumps({"messages": [{"role": "user", "content": name + text + "b" * size}]})
         for name in map(str, range(20))
     }
-    proxied.turned(raws["0"].encode(), "0")
-    tracemalloc.start()
-    try:
-        for name in list(raws)[1:]:
-            proxied.turned(raws[name].encode(), name)
-        gc.collect()
-        taken = tracemalloc.get_traced_memory()[0]
-    finally:
-        tracemalloc.stop()
-    said = sum(one.bytes_kept for one in proxied.registry.live()[:-1])
+
+    def measured(folder: Path) -> tuple[int, int]:
+        folder.mkdir()
+        proxied = Proxied(folder)
+        proxied.turned(raws["0"].encode(), "0")
+        tracemalloc.start()
+        try:
+            for name in list(raws)[1:]:
+                proxied.turned(raws[name].encode(), name)
+            gc.collect()
+            taken = tracemalloc.get_traced_memory()[0]
+        finally:
+            tracemalloc.stop()
+        return taken, sum(one.bytes_kept for one in proxied.registry.live()[:-1])
+
+    # What the process makes once, or another thread beside, is in one of them at most.
+    taken, said = min(measured(tmp_path / name) for name in "abc")
     assert taken <= said <= 6 * taken
 
 
