@@ -38,7 +38,10 @@ _LIKE = 0.85
 def names_session(path: str) -> bool:
     """Return whether a path has the field `{session_id}`, right, misspelt or with more in it."""
     fields = re.findall(r"\{\s*([\w-]+)", path)
-    return any(nearest(field.lower(), ROOT_FIELDS, _LIKE) is not None for field in fields)
+    return any(
+        field in ROOT_FIELDS or nearest(field.lower(), ROOT_FIELDS, _LIKE) is not None
+        for field in fields
+    )
 
 
 def written_root(template: str, session_id: str) -> str:
