@@ -20,6 +20,7 @@ from policyctx.messages.shapes.built_in import Shapes
 from policyctx.messages.shapes.shape import Shape
 from policyctx.planning.anchors import Breakpoints
 from policyctx.planning.compiled import OffloadPolicy
+from policyctx.planning.facts import Request
 from policyctx.planning.ledger import Ledger
 from policyctx.planning.plan import Plan
 from policyctx.policy.agent_options import AgentOptions, checks_options
@@ -33,10 +34,9 @@ from policyctx.tokens.usage import Correction, usage_of
 from policyctx.turns.calls import Calls
 from policyctx.turns.driving import Driver, finished, in_async, stepwise, verb
 from policyctx.turns.effects import BeforeCompaction, SessionStore, Turn, given_turn
-from policyctx.turns.knowledge import Knowledge
+from policyctx.turns.knowledge import Knowledge, moved_to_request
 from policyctx.turns.memory import Memory, Totals
 from policyctx.turns.recorder import Recorder
-from policyctx.turns.request import Request, moved_to_request
 from policyctx.turns.result import ContextItem, Result, context_items
 
 _CHILD_NAME = re.compile("[A-Za-z0-9_-]+")

@@ -15,11 +15,14 @@ from policyctx.definitions.items import Message, Path, Ttl
 from policyctx.messages.markers import (
     blocks_of_system,
     blocks_of_tools,
+    has_functions,
+    has_schemas,
     places_for_text,
     places_for_tools,
     ttls_of,
     with_ttls,
 )
+from policyctx.messages.shapes.shape import SYSTEM_ROLES
 from policyctx.planning.anchors import (
     Anchors,
     Breakpoint,
@@ -30,9 +33,10 @@ from policyctx.planning.anchors import (
     anchors,
     breakpoints,
 )
+from policyctx.planning.conversation import Conversation
 from policyctx.planning.decisions import Decision
+from policyctx.planning.facts import Request, takes_markers_of
 from policyctx.turns.known_list import KnownList
-from policyctx.turns.request import Request
 from policyctx.turns.result import Result
 
 _HOUR = 3600
@@ -169,3 +173,42 @@ class Placing:
         """Return the last message before this one that was not removed, -1 without one."""
         ranges = (one for one in self.known.sources if one is not None and one.start < message)
         return max((min(one.stop, message) - 1 for one in ranges), default=-1)
+
+
+def why_unmarked(
+    request: Request, conversation: Conversation, given: Sequence[Message], *, is_marked: bool
+) -> str:
+    """Return why no marker is set in a list that is sent with this request; empty if any may.
+
+    No message may be of an API without markers. Of dicts, only OpenAI's lists begin with the
+    system, and only OpenAI's tools are functions. `is_marked` says whether the caller has set
+    markers in the list.
+    """
+    reading, tools = conversation.reading, blocks_of_tools(request.tools)
+    name = request.model or conversation.policy.model.name
+    why = ""
+    if request.takes_markers is False:
+        why = "the API of the request takes none"
+    elif not given:
+        why = "the list is empty"
+    elif not reading.takes_markers:
+        why = "a message is of an API that takes none"
+    elif not isinstance(given[0], dict):
+        pass  # the shape of a framework says it
+    elif reading.roles[0] in SYSTEM_ROLES:
+        why = "the list begins with the system prompt, as only OpenAI's lists do"
+    elif has_functions(request.tools):
+        why = "the tools are functions, as only OpenAI's are"
+    elif (said := request.takes_markers or takes_markers_of(name)) is False:
+        why = f"the API of {name} takes none"
+    # A text beside the list proves nothing: it may be the `instructions` of the Responses API.
+    elif not (
+        said
+        or reading.shows_markers
+        or is_marked
+        or isinstance(request.system, list | tuple)
+        or has_schemas(tools or ())
+    ):
+        why = f"the model {name} is not in the table of models" if name else "no model is named"
+        why += ", and nothing in the request shows that its API takes them"
+    return why

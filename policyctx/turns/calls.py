@@ -26,7 +26,7 @@ from policyctx.planning.anchors import Breakpoints
 from policyctx.planning.compact import Replacing
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.decisions import FAILED
-from policyctx.planning.facts import Added, Attempt
+from policyctx.planning.facts import Added, Attempt, Request
 from policyctx.planning.plan import Plan
 from policyctx.planning.planner import BOTH, Moment
 from policyctx.policy.models.steps import Store
@@ -39,7 +39,6 @@ from policyctx.turns.knowledge import Knowledge
 from policyctx.turns.known_list import KnownList
 from policyctx.turns.memory import Memory
 from policyctx.turns.reporting import Notices, Reporting, log_blindness, note
-from policyctx.turns.request import Request
 from policyctx.turns.result import Result
 from policyctx.turns.sources import joined, through
 

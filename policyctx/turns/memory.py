@@ -25,7 +25,7 @@ from policyctx.patterns import Original
 from policyctx.planning.anchors import Breakpoints
 from policyctx.planning.conversation import Conversation
 from policyctx.planning.decisions import Decision
-from policyctx.planning.facts import Added, Attempt, Facts
+from policyctx.planning.facts import Added, Attempt, Facts, Request
 from policyctx.planning.ledger import (
     MARK,
     TYPES,
@@ -39,12 +39,11 @@ from policyctx.planning.ledger import (
 from policyctx.planning.waiting import Arrived
 from policyctx.pricing.dollars import prices_of
 from policyctx.tokens.usage import Correction, Usage, correction_of
-from policyctx.turns.breakpoints import Placing
+from policyctx.turns.breakpoints import Placing, why_unmarked
 from policyctx.turns.known_list import KnownList
 from policyctx.turns.money import Meter, Spent
 from policyctx.turns.replacement import Replacement
 from policyctx.turns.replacements import Replacements
-from policyctx.turns.request import Request
 from policyctx.turns.seen import NO_CHANGES, SeenList, Sums, last_seen
 
 # The whole numbers in such a record, and all of its numbers.
@@ -383,7 +382,7 @@ class Memory:
         if not known.conversation.policy.places_breakpoints:
             return Breakpoints()
         is_marked = bool(known.marked)
-        if why := request.why_unmarked(known.conversation, known.given, is_marked=is_marked):
+        if why := why_unmarked(request, known.conversation, known.given, is_marked=is_marked):
             return Breakpoints.none(why)
         if self.placing is None or self.placing.known is not known:
             self.placing = Placing(known, self.placing)
