@@ -16,11 +16,10 @@ from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
 from policyctx.definitions.actions import Action
-from policyctx.definitions.items import Message
+from policyctx.definitions.items import Message, call_keys
 from policyctx.errors import MessagesError, UsageError, counted
 from policyctx.messages.reading import items_of
 from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
-from policyctx.messages.shapes.shape import call_keys
 from policyctx.patterns import Original
 from policyctx.planning.anchors import Breakpoints
 from policyctx.planning.conversation import Conversation

@@ -14,12 +14,12 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, pairwise
 
 from policyctx.compaction.assembly import WrittenMessage
-from policyctx.definitions.items import UNKNOWN, Item, Message
+from policyctx.definitions.items import UNKNOWN, Item, Message, call_keys
 from policyctx.errors import MessagesError
 from policyctx.messages.markers import markers_of
 from policyctx.messages.reading import Reading, items_of
 from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
-from policyctx.messages.shapes.shape import call_keys, head_of
+from policyctx.messages.shapes.shape import head_of
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.identities import Identities
 from policyctx.planning.ledger import ItemKey, Ledger, Trace
