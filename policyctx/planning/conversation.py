@@ -13,10 +13,10 @@ from typing import NamedTuple, TypeAlias
 from policyctx.definitions.actions import Action
 from policyctx.definitions.items import MEDIA_TYPES, Item, Message
 from policyctx.definitions.names import recall_tool
-from policyctx.messages.editing import Staying
 from policyctx.messages.reading import CheckedMessage, Reading
 from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
 from policyctx.messages.shapes.shape import kind_of_text
+from policyctx.messages.sources import Staying
 from policyctx.paths import File, FreePaths
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.decisions import Decision, Ending, Reason

@@ -17,6 +17,7 @@ from policyctx.definitions.items import Item, Message
 from policyctx.definitions.names import BUILT_IN_SUMMARIZERS, NONE, is_url
 from policyctx.errors import present
 from policyctx.messages.markers import MarkedBlock, block_at
+from policyctx.messages.sources import position_of
 from policyctx.planning.anchors import Removable
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.conversation import Conversation
@@ -57,7 +58,6 @@ from policyctx.tokens.counter import counter_for
 from policyctx.tokens.usage import Correction, Usage
 from policyctx.turns.breakpoints import why_unmarked
 from policyctx.turns.result import Result
-from policyctx.turns.sources import position_of
 
 # Makes a summary from the text alone.
 OFFLINE = "extractive"

@@ -22,6 +22,7 @@ from policyctx.definitions.names import EXTRACTIVE, NONE
 from policyctx.errors import InvalidResultError, StoreError
 from policyctx.messages.door import Entered, Fault
 from policyctx.messages.reading import listed
+from policyctx.messages.sources import joined, through
 from policyctx.planning.anchors import Breakpoints
 from policyctx.planning.compact import Replacing
 from policyctx.planning.compiled import OffloadPolicy
@@ -40,7 +41,6 @@ from policyctx.turns.known_list import KnownList
 from policyctx.turns.memory import Memory
 from policyctx.turns.reporting import Notices, Reporting, log_blindness, note
 from policyctx.turns.result import Result
-from policyctx.turns.sources import joined, through
 
 # Summarizers that need no package and no settings, and that ask nobody.
 _NEVER_REFUSED = (EXTRACTIVE, NONE)

@@ -17,6 +17,14 @@ from policyctx.messages.editing import Edit, block_of, edited_shaped, keep_struc
 from policyctx.messages.markers import markers_of, places_of, with_markers
 from policyctx.messages.reading import CheckedMessage, Reading, items_of
 from policyctx.messages.shapes.built_in import Shaped, Shapes
+from policyctx.messages.sources import (
+    Sources,
+    are_alike,
+    differences,
+    have_same_ends,
+    moved,
+    position_of,
+)
 from policyctx.messages.validity import new_problems_around
 from policyctx.planning.conversation import Conversation
 from policyctx.planning.decisions import Decision
@@ -25,14 +33,6 @@ from policyctx.planning.plan import Plan
 from policyctx.planning.planner import Planner
 from policyctx.planning.reapplying import Form
 from policyctx.store.content import Content, Origin
-from policyctx.turns.sources import (
-    Sources,
-    are_alike,
-    differences,
-    have_same_ends,
-    moved,
-    position_of,
-)
 
 
 class _Made(NamedTuple):
