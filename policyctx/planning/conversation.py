@@ -19,7 +19,7 @@ from policyctx.messages.shapes.shape import kind_of_text
 from policyctx.messages.sources import Staying
 from policyctx.paths import File, FreePaths
 from policyctx.planning.compiled import OffloadPolicy
-from policyctx.planning.decisions import Decision, Ending, Reason
+from policyctx.planning.decisions import Arrivals, Arrived, Decision, Ending, Reason, Refused
 from policyctx.planning.facts import Facts, Unit
 from policyctx.planning.identities import Identities
 from policyctx.planning.ledger import ItemKey, Ledger, LedgerEntry, Trace
@@ -27,7 +27,6 @@ from policyctx.planning.naming import named_paths, words_of
 from policyctx.planning.placeholders import content_hash
 from policyctx.planning.reapplying import HeldBack, Marks, all_held_back, may_apply_with
 from policyctx.planning.superseded import Superseded
-from policyctx.planning.waiting import Arrivals, Arrived, Refused
 
 
 class Tally:

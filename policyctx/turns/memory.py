@@ -23,7 +23,7 @@ from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
 from policyctx.patterns import Original
 from policyctx.planning.anchors import Breakpoints
 from policyctx.planning.conversation import Conversation
-from policyctx.planning.decisions import Decision
+from policyctx.planning.decisions import Arrived, Decision
 from policyctx.planning.facts import Added, Attempt, Facts, Request
 from policyctx.planning.ledger import (
     MARK,
@@ -35,7 +35,6 @@ from policyctx.planning.ledger import (
     is_entry,
     is_of,
 )
-from policyctx.planning.waiting import Arrived
 from policyctx.pricing.dollars import prices_of
 from policyctx.tokens.usage import Correction, Usage, correction_of
 from policyctx.turns.breakpoints import Placing, why_unmarked
