@@ -22,7 +22,7 @@ from policyctx.compaction.assembly import History
 from policyctx.compaction.points import HistoryPoint, carried, points_of
 from policyctx.compaction.summarizers import ExtractiveSummarizer
 from policyctx.definitions.actions import Action
-from policyctx.definitions.names import recall_tool
+from policyctx.definitions.items import recall_tool
 from policyctx.errors import MessagesError, StoreError, counted
 from policyctx.patterns import names_of_marks
 from policyctx.planning.anchors import Breakpoints

@@ -11,8 +11,7 @@ from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
 from policyctx.definitions.actions import Action
-from policyctx.definitions.items import MEDIA_TYPES, Item, Message
-from policyctx.definitions.names import recall_tool
+from policyctx.definitions.items import MEDIA_TYPES, Item, Message, recall_tool
 from policyctx.messages.reading import CheckedMessage, Reading
 from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
 from policyctx.messages.shapes.shape import kind_of_text

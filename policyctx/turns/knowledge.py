@@ -11,8 +11,7 @@ from dataclasses import replace
 from operator import is_
 from typing import Any
 
-from policyctx.definitions.items import FileLines, Message
-from policyctx.definitions.names import READ_TOOL, recall_tool
+from policyctx.definitions.items import READ_TOOL, FileLines, Message, recall_tool
 from policyctx.errors import InputError
 from policyctx.messages.door import Door
 from policyctx.messages.reading import listed
