@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -431,13 +430,13 @@ def key_of(call_id: str | None, tool: str | None, role: str, path: Path) -> obje
 # The tools whose results are `recalled`.
 READ_TOOL = "read_offloaded"
 SEARCH_TOOL = "search_offloaded"
-# A host may put the name of the tool's server before it: `mcp__policyctx__read_offloaded`.
-_RECALL = re.compile(rf"(?:.*[^A-Za-z0-9])?({READ_TOOL}|{SEARCH_TOOL})", re.DOTALL)
 
 
 def recall_tool(name: str | None) -> str | None:
     """Return which of the two tools has this name, with or without a prefix; None for another."""
-    if name is None or not name.endswith("_offloaded"):
-        return None
-    found = _RECALL.fullmatch(name)
-    return None if found is None else found[1]
+    for tool in (READ_TOOL, SEARCH_TOOL):
+        if name and name.endswith(tool):
+            # A host may put the name of the server before it: `mcp__policyctx__read_offloaded`.
+            before = name[: -len(tool)][-1:]
+            return None if before.isascii() and before.isalnum() else tool
+    return None
