@@ -10,6 +10,7 @@ from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
 from policyctx.definitions.items import Message, Path, Ttl
 from policyctx.messages.markers import (
@@ -37,12 +38,20 @@ from policyctx.planning.conversation import Conversation
 from policyctx.planning.decisions import Decision
 from policyctx.planning.facts import Request, takes_markers_of
 from policyctx.turns.known_list import KnownList
-from policyctx.turns.result import Result
 
 _HOUR = 3600
 # The kinds of items that may have no marker, and those that may have one without any text.
 _NEVER = frozenset({"thinking", "unknown"})
 _ALWAYS = frozenset({"tool_call", "tool_result"})
+
+
+class Marked(NamedTuple):
+    """What is sent, with its markers: these fields of a `Result`."""
+
+    messages: Sequence[Message]
+    system: object
+    tools: object
+    breakpoints: Breakpoints
 
 
 class Placing:
@@ -95,8 +104,10 @@ class Placing:
         self._ahead = found
         return Breakpoints(map(self._named, chosen))
 
-    def marked(self, result: Result, request: Request, write_ttl: int | None) -> Result:
-        """Return the result of a turn with markers at the breakpoints alone.
+    def marked(
+        self, messages: Sequence[Message], request: Request, write_ttl: int | None
+    ) -> Marked:
+        """Return the messages of a turn, and its request, with markers at the breakpoints alone.
 
         A message that gets or loses a marker is a copy, and so are the system prompt and the tools;
         a text that gets one becomes a block. What does not change is the same object.
@@ -106,13 +117,12 @@ class Placing:
         parts: dict[Part, dict[int, Ttl]] = {"tools": {}, "system": {}, "messages": {}}
         for each in chosen:
             parts[each.part][each.place] = each.ttl
-        system, tools = blocks_of_system(request.system), blocks_of_tools(request.tools)
-        if system is not None:
-            result = replace(result, system=with_ttls(result.system, system, parts["system"]))
-        if tools is not None:
-            result = replace(result, tools=with_ttls(result.tools, tools, parts["tools"]))
-        messages = self._with_markers(result.messages, parts["messages"])
-        return replace(result, messages=messages, breakpoints=chosen)
+        system, tools = request.system, request.tools
+        if (blocks := blocks_of_system(system)) is not None:
+            system = with_ttls(system, blocks, parts["system"])
+        if (blocks := blocks_of_tools(tools)) is not None:
+            tools = with_ttls(tools, blocks, parts["tools"])
+        return Marked(self._with_markers(messages, parts["messages"]), system, tools, chosen)
 
     def _with_markers(
         self, messages: Sequence[Message], places: Mapping[int, Ttl]

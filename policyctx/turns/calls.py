@@ -205,7 +205,8 @@ class Calls:
             placing = memory.placing = (
                 placing if placing.known is known else Placing(known, placing)
             )
-            result = placing.marked(result, request, memory.write_ttl)
+            marked = placing.marked(result.messages, request, memory.write_ttl)
+            result = replace(result, **marked._asdict())
             if self._knowledge.keeps_state and not memory.has_begun:
                 memory.has_begun = True
                 yield from note({"record": "sent"})
