@@ -18,7 +18,6 @@ from policyctx.definitions.items import FileLines, Message, SessionOption
 from policyctx.errors import InputError, StoreError
 from policyctx.messages.shapes.built_in import Shapes
 from policyctx.messages.shapes.shape import Shape
-from policyctx.planning.anchors import Breakpoints
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.facts import Request
 from policyctx.planning.ledger import Ledger
@@ -31,6 +30,7 @@ from policyctx.store.opening import new_session_id, path_of, session_store
 from policyctx.store.read import FoundLine, lines_of
 from policyctx.tokens.counter import MemoStats, TokenCounter, counter_for, counter_of
 from policyctx.tokens.usage import Correction, usage_of
+from policyctx.turns.breakpoints import Breakpoints
 from policyctx.turns.calls import Calls
 from policyctx.turns.driving import Driver, finished, in_async, stepwise, verb
 from policyctx.turns.effects import BeforeCompaction, SessionStore, Turn, given_turn

@@ -18,7 +18,6 @@ from policyctx.definitions.names import BUILT_IN_SUMMARIZERS, NONE, is_url
 from policyctx.errors import present
 from policyctx.messages.markers import MarkedBlock, block_at
 from policyctx.messages.sources import position_of
-from policyctx.planning.anchors import Removable
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.conversation import Conversation
 from policyctx.planning.facts import Facts, Request, assumed_window
@@ -56,7 +55,7 @@ from policyctx.store.backend import Root, store_root
 from policyctx.store.opening import written_root
 from policyctx.tokens.counter import counter_for
 from policyctx.tokens.usage import Correction, Usage
-from policyctx.turns.breakpoints import why_unmarked
+from policyctx.turns.breakpoints import Removable, why_unmarked
 from policyctx.turns.result import Result
 
 # Makes a summary from the text alone.

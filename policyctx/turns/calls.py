@@ -23,7 +23,6 @@ from policyctx.errors import InvalidResultError, StoreError
 from policyctx.messages.door import Entered, Fault
 from policyctx.messages.reading import listed
 from policyctx.messages.sources import joined, through
-from policyctx.planning.anchors import Breakpoints
 from policyctx.planning.compact import Replacing
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.decisions import FAILED
@@ -33,7 +32,7 @@ from policyctx.planning.planner import BOTH, Moment
 from policyctx.policy.models.steps import Store
 from policyctx.tokens.refusals import refusal_of
 from policyctx.tokens.usage import Usage
-from policyctx.turns.breakpoints import Placing
+from policyctx.turns.breakpoints import Breakpoints, Placing
 from policyctx.turns.compacting import Compacting, NotCompacted
 from policyctx.turns.effects import BeforeCompaction, Holds, Record, Remember, Save, Turn
 from policyctx.turns.knowledge import Knowledge

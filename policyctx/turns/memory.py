@@ -21,7 +21,6 @@ from policyctx.errors import MessagesError, UsageError, counted
 from policyctx.messages.reading import items_of
 from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
 from policyctx.patterns import Original
-from policyctx.planning.anchors import Breakpoints
 from policyctx.planning.conversation import Conversation
 from policyctx.planning.decisions import Arrived, Decision
 from policyctx.planning.facts import Added, Attempt, Facts, Request
@@ -37,7 +36,7 @@ from policyctx.planning.ledger import (
 )
 from policyctx.pricing.dollars import prices_of
 from policyctx.tokens.usage import Correction, Usage, correction_of
-from policyctx.turns.breakpoints import Placing, why_unmarked
+from policyctx.turns.breakpoints import Breakpoints, Placing, why_unmarked
 from policyctx.turns.known_list import KnownList
 from policyctx.turns.money import Meter, Spent
 from policyctx.turns.replacement import Replacement
