@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from policyctx.messages.shapes.shape import Part, Shape
     from policyctx.planning.compiled import OffloadPolicy
     from policyctx.planning.decisions import Decision, Reason
+    from policyctx.planning.facts import Request
     from policyctx.planning.plan import Plan
     from policyctx.policy.agent_options import AgentOptions
     from policyctx.policy.loading import load_policy
@@ -55,7 +56,6 @@ if TYPE_CHECKING:
     from policyctx.store.filesystem import ContextFileSystem
     from policyctx.tokens.counter import register_tokenizer
     from policyctx.turns.effects import BeforeCompaction, CompactionAhead
-    from policyctx.turns.request import Request
     from policyctx.turns.result import ContextItem, Result
 
 __version__ = "0.2.0"
@@ -74,6 +74,7 @@ _NAMES = {
     "messages.shapes.shape": "Part Shape",
     "planning.compiled": "OffloadPolicy",
     "planning.decisions": "Decision Reason",
+    "planning.facts": "Request",
     "planning.plan": "Plan",
     "policy.agent_options": "AgentOptions",
     "policy.loading": "load_policy",
@@ -86,7 +87,6 @@ _NAMES = {
     "store.filesystem": "ContextFileSystem",
     "tokens.counter": "register_tokenizer",
     "turns.effects": "BeforeCompaction CompactionAhead",
-    "turns.request": "Request",
     "turns.result": "ContextItem Result",
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}

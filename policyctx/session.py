@@ -18,8 +18,8 @@ from policyctx.definitions.items import FileLines, Message, SessionOption
 from policyctx.errors import InputError, StoreError
 from policyctx.messages.shapes.built_in import Shapes
 from policyctx.messages.shapes.shape import Shape
-from policyctx.planning.anchors import Breakpoints
 from policyctx.planning.compiled import OffloadPolicy
+from policyctx.planning.facts import Request
 from policyctx.planning.ledger import Ledger
 from policyctx.planning.plan import Plan
 from policyctx.policy.agent_options import AgentOptions, checks_options
@@ -30,13 +30,13 @@ from policyctx.store.opening import new_session_id, path_of, session_store
 from policyctx.store.read import FoundLine, lines_of
 from policyctx.tokens.counter import MemoStats, TokenCounter, counter_for, counter_of
 from policyctx.tokens.usage import Correction, usage_of
+from policyctx.turns.breakpoints import Breakpoints
 from policyctx.turns.calls import Calls
 from policyctx.turns.driving import Driver, finished, in_async, stepwise, verb
 from policyctx.turns.effects import BeforeCompaction, SessionStore, Turn, given_turn
-from policyctx.turns.knowledge import Knowledge
+from policyctx.turns.knowledge import Knowledge, moved_to_request
 from policyctx.turns.memory import Memory, Totals
 from policyctx.turns.recorder import Recorder
-from policyctx.turns.request import Request, moved_to_request
 from policyctx.turns.result import ContextItem, Result, context_items
 
 _CHILD_NAME = re.compile("[A-Za-z0-9_-]+")

@@ -4,7 +4,8 @@ import re
 from typing import Any
 
 from policyctx.definitions.actions import Action
-from policyctx.definitions.names import HOW_TO_READ, READ_AGAIN, READ_TOOL
+from policyctx.definitions.items import READ_TOOL
+from policyctx.definitions.names import HOW_TO_READ, READ_AGAIN
 from policyctx.policy.schema import (
     KEYS_OF_POLICY,
     PolicyKey,

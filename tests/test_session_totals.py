@@ -10,9 +10,9 @@ import pytest
 
 from policyctx import Session
 from policyctx.definitions.items import Message
+from policyctx.planning.facts import Request
 from policyctx.tokens.counter import counter_for
 from policyctx.turns.memory import Memory, Totals
-from policyctx.turns.request import Request
 from tests.conversations import calls, results, session_of, user
 from tests.policies import policy
 

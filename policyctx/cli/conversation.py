@@ -14,7 +14,7 @@ from policyctx.errors import MessagesError, UnreadableRecordingError, counted
 from policyctx.messages.asked import model_name
 from policyctx.messages.reading import Reading, RequestBody, request_of
 from policyctx.messages.shapes.built_in import BUILT_IN, RESPONSES
-from policyctx.planning.facts import has_unknown_window, window_of
+from policyctx.planning.facts import Request, has_unknown_window, window_of
 from policyctx.replay.cost import learnt
 from policyctx.replay.readers.registered import LISTS
 from policyctx.replay.reading import recordings_of, unread_in_words
@@ -22,7 +22,6 @@ from policyctx.replay.recording import ModelCall, Recording
 from policyctx.replay.terms import called_window
 from policyctx.resources import open_file
 from policyctx.session import Session
-from policyctx.turns.request import Request
 
 _LISTED = 50
 _NO_CALLS = "--call needs a recording with calls of a model"

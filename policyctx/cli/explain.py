@@ -22,10 +22,9 @@ from policyctx.compaction.assembly import History
 from policyctx.compaction.points import HistoryPoint, carried, points_of
 from policyctx.compaction.summarizers import ExtractiveSummarizer
 from policyctx.definitions.actions import Action
-from policyctx.definitions.names import recall_tool
+from policyctx.definitions.items import recall_tool
 from policyctx.errors import MessagesError, StoreError, counted
 from policyctx.patterns import names_of_marks
-from policyctx.planning.anchors import Breakpoints
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.decisions import Decision
 from policyctx.planning.facts import Facts
@@ -34,6 +33,7 @@ from policyctx.replay.audit import conversation_of
 from policyctx.session import Session
 from policyctx.store.filesystem import ContextFileSystem
 from policyctx.tokens.counter import counter_for
+from policyctx.turns.breakpoints import Breakpoints
 from policyctx.turns.reporting import fullness_ahead
 from policyctx.turns.result import Result
 

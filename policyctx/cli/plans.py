@@ -11,12 +11,12 @@ from policyctx.definitions.items import Item, Message
 from policyctx.errors import counted
 from policyctx.messages.door import Door
 from policyctx.messages.shapes.built_in import BUILT_IN
-from policyctx.planning.anchors import Breakpoint, Breakpoints, Why
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.decisions import Decision, Reason
 from policyctx.planning.gates import GateVerdict
 from policyctx.planning.plan import Plan
 from policyctx.policy.lookup import RulePath
+from policyctx.turns.breakpoints import Breakpoint, Breakpoints, Why
 from policyctx.turns.reporting import fullness_ahead
 
 # The actions that the summary line of a plan counts beside the offloaded items.

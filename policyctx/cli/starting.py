@@ -41,7 +41,6 @@ from policyctx.policy.models.steps import Store
 from policyctx.policy.nodes import Node, read_yaml
 from policyctx.policy.schema import policy_schema
 from policyctx.policy.writing import resolved_yaml
-from policyctx.pricing.dollars import Summable
 from policyctx.replay.answer import verdict
 from policyctx.replay.cluster import executor
 from policyctx.replay.common import Common
@@ -50,6 +49,7 @@ from policyctx.replay.recording import Recording
 from policyctx.replay.running import LoadedPolicy, compiled
 from policyctx.replay.simulation import simulated
 from policyctx.replay.summing import Figures, figures_of, total
+from policyctx.tokens.usage import Summable
 
 # The fewest calls for which a tool gets a rule, and the least share of all tokens for a comment.
 _ENOUGH, _SHARE = 3, 0.01

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 from policyctx.compaction.restoration import RestoredFile
 from policyctx.definitions import names
-from policyctx.definitions.items import Author, Item, Message
+from policyctx.definitions.items import READ_TOOL, SEARCH_TOOL, Author, Item, Message, recall_tool
 from policyctx.errors import MessagesError, SummaryError
 from policyctx.messages.editing import SessionRequest
 from policyctx.messages.json_text import compact_json, json_pieces
@@ -210,8 +210,8 @@ def how_to_search(archive_path: str, read_tool: str) -> str:
     """
     if not archive_path:
         return ""
-    if names.recall_tool(read_tool) == names.READ_TOOL:
-        how = f"the tool {read_tool.removesuffix(names.READ_TOOL)}{names.SEARCH_TOOL}."
+    if recall_tool(read_tool) == READ_TOOL:
+        how = f"the tool {read_tool.removesuffix(READ_TOOL)}{SEARCH_TOOL}."
     else:
         cat = "zstdcat" if archive_path.endswith(".zst") else "cat"
         found = r"'.\{0,200\}WORD.\{0,200\}'"

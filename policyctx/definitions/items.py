@@ -404,3 +404,39 @@ class RequestContent(NamedTuple):
 
     None if a message cannot be sent there, as an item of OpenAI's Responses API.
     """
+
+
+def call_keys(item: Item) -> tuple[object, ...]:
+    """Return the keys by which an answer may name a call: its key, and its second id if any."""
+    return (call_key(item),) if item.other_id is None else (call_key(item), item.other_id)
+
+
+def call_key(item: Item) -> object:
+    """Return the key that a call and its result share, None for an item that cannot be paired."""
+    return key_of(item.tool_use_id, item.tool, item.role, item.path)
+
+
+def key_of(call_id: str | None, tool: str | None, role: str, path: Path) -> object:
+    """Return the `call_key` of the item of a part.
+
+    The key is the id. A legacy `function_call` has none: there it is the function's name.
+    """
+    if call_id is not None:
+        return call_id
+    legacy = role == "function" or path == ("function_call",)
+    return (tool,) if legacy and tool is not None else None
+
+
+# The tools whose results are `recalled`.
+READ_TOOL = "read_offloaded"
+SEARCH_TOOL = "search_offloaded"
+
+
+def recall_tool(name: str | None) -> str | None:
+    """Return which of the two tools has this name, with or without a prefix; None for another."""
+    for tool in (READ_TOOL, SEARCH_TOOL):
+        if name and name.endswith(tool):
+            # A host may put the name of the server before it: `mcp__policyctx__read_offloaded`.
+            before = name[: -len(tool)][-1:]
+            return None if before.isascii() and before.isalnum() else tool
+    return None

@@ -1,4 +1,4 @@
-"""Texts that the language fixes: wordings, summarizers, tools, URLs of stores, fields of texts."""
+"""Texts that the language fixes: wordings, summarizers, URLs of stores, fields of texts."""
 
 import re
 from dataclasses import dataclass
@@ -27,12 +27,6 @@ NONE = "none"
 MODEL_SUMMARIZERS = ("anthropic", "openai")
 BUILT_IN_SUMMARIZERS = (EXTRACTIVE, NONE, *MODEL_SUMMARIZERS)
 
-READ_TOOL = "read_offloaded"
-SEARCH_TOOL = "search_offloaded"
-
-# A host may put the name of the tool's server before it: `mcp__policyctx__read_offloaded`.
-_RECALL = re.compile(rf"(?:.*[^A-Za-z0-9])?({READ_TOOL}|{SEARCH_TOOL})", re.DOTALL)
-
 SCHEMES = ("s3", "gs", "az", "file")
 # The scheme whose URLs name no bucket but a folder.
 _FOLDER = "file"
@@ -40,14 +34,6 @@ _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/]*)(/.*)?", re.DOTALL)
 # What a field shows: the item itself, its file, how to read the file, its content, an excerpt of
 # its content, or the file that the agent read it from.
 Source: TypeAlias = Literal["item", "file", "reading", "content", "excerpt", "origin"]
-
-
-def recall_tool(name: str | None) -> str | None:
-    """Return which of the two tools has this name, with or without a prefix; None for another."""
-    if name is None or not name.endswith("_offloaded"):
-        return None
-    found = _RECALL.fullmatch(name)
-    return None if found is None else found[1]
 
 
 def is_url(root: str) -> bool:

@@ -40,10 +40,10 @@ from policyctx.messages.markers import MARKER
 from policyctx.messages.shapes.shape import Shape
 from policyctx.paths import safe_part
 from policyctx.planning.compiled import OffloadPolicy
+from policyctx.planning.facts import Request
 from policyctx.policy.models import Policy
 from policyctx.session import Session
 from policyctx.tokens.usage import BodyUsage
-from policyctx.turns.request import Request
 from policyctx.turns.result import Result
 
 _log = logging.getLogger(__name__)

@@ -16,7 +16,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Protocol
 
 from policyctx import __version__
-from policyctx.definitions.names import READ_TOOL, SEARCH_TOOL
+from policyctx.definitions.items import READ_TOOL, SEARCH_TOOL
 from policyctx.errors import AmbiguousSessionError, MissingExtraError, StoreError
 from policyctx.integrations.tools import CHAR, LIMIT, OFFSET, PATH, QUERY, READ, SEARCH
 from policyctx.paths import safe_part

@@ -12,8 +12,7 @@ from collections.abc import Callable, Mapping
 from itertools import accumulate, takewhile
 from typing import Any
 
-from policyctx.definitions.items import HostObject
-from policyctx.definitions.names import READ_TOOL, SEARCH_TOOL
+from policyctx.definitions.items import READ_TOOL, SEARCH_TOOL, HostObject
 from policyctx.messages.markers import field_of
 from policyctx.session import Session
 from policyctx.store.excerpts import (

@@ -12,14 +12,14 @@ from itertools import chain, count, repeat
 from operator import is_
 from typing import Any, Literal, NamedTuple
 
-from policyctx.definitions.items import Item, Message
+from policyctx.definitions.items import Item, Message, call_key
 from policyctx.definitions.names import RESULT_OF
 from policyctx.errors import BrokenMessagesError
 from policyctx.messages.editing import Edit, edited_message, is_object, shortened_input
 from policyctx.messages.json_text import compact_json
 from policyctx.messages.reading import Reading, listed
 from policyctx.messages.shapes.built_in import Shapes
-from policyctx.messages.shapes.shape import RESULT_ROLES, SYSTEM_ROLES, Part, call_key
+from policyctx.messages.shapes.shape import RESULT_ROLES, SYSTEM_ROLES, Part
 from policyctx.patterns import Original, Secrets
 
 # Fields that an API reads itself, and bytes that a provider or a decoder checks.

@@ -6,10 +6,8 @@ object.
 
 import json
 import re
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
 from typing import Any, TypeAlias
 
 from policyctx.definitions.items import (
@@ -34,7 +32,6 @@ from policyctx.messages.shapes.shape import RESULT_ROLES, SYSTEM_ROLES, head_of
 
 # A string in a JSON text, and whether it is a key.
 _STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"(?P<is_key>\s*:)?')
-_START = attrgetter("start")
 # The breakpoints that a request may have.
 _MOST_MARKERS = 4
 Fields: TypeAlias = Mapping[str, Any]
@@ -55,50 +52,6 @@ class Edit:
     item: Item
     text: str | None
     """The text that replaces the item; None removes it."""
-
-
-class Staying:
-    """The places of a list that grows whose messages were not removed, as ascending ranges."""
-
-    def __init__(self, ranges: Iterable[range] = ()) -> None:
-        self._ranges = list(ranges)
-
-    def copy(self) -> "Staying":
-        """Return these places, to remove others from them."""
-        return Staying(self._ranges)
-
-    def grow(self, places: range) -> None:
-        """Add the messages at these places, which follow those known so far."""
-        if self._ranges and self._ranges[-1].stop == places.start:
-            places = range(self._ranges.pop().start, places.stop)
-        if places:
-            self._ranges.append(places)
-
-    def remove(self, place: int) -> None:
-        """Remove the message at a place; it may be removed already."""
-        i = bisect_right(self._ranges, place, key=_START) - 1
-        if i >= 0 and place in (found := self._ranges[i]):
-            parts = range(found.start, place), range(place + 1, found.stop)
-            self._ranges[i : i + 1] = filter(None, parts)
-
-    def after(self, place: int) -> Iterator[int]:
-        """Yield the places behind this one, in order."""
-        first = bisect_right(self._ranges, place, key=_START)
-        if first and (left := range(place + 1, self._ranges[first - 1].stop)):
-            yield from left
-        for i in range(first, len(self._ranges)):
-            yield from self._ranges[i]
-
-    def before(self, place: int) -> Iterator[int]:
-        """Yield the places before this one, the nearest first."""
-        for i in range(bisect_left(self._ranges, place, key=_START) - 1, -1, -1):
-            found = self._ranges[i]
-            yield from range(min(place, found.stop) - 1, found.start - 1, -1)
-
-    @property
-    def sources(self) -> tuple[range, ...]:
-        """The sources of the list that is left; see `turns.sources`."""
-        return tuple(self._ranges)
 
 
 def edited_message(

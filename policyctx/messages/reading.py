@@ -15,14 +15,14 @@ from itertools import count, takewhile
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
-from policyctx.definitions.items import UNKNOWN, Author, Item, Message, author_of
+from policyctx.definitions.items import UNKNOWN, Author, Item, Message, author_of, call_key, key_of
 from policyctx.definitions.names import RESULT_OF
 from policyctx.errors import MessagesError, ShapeError
 from policyctx.messages.json_text import Text
 from policyctx.messages.markers import MARKER, is_anthropic
 from policyctx.messages.shapes.blocks import named
 from policyctx.messages.shapes.built_in import ANTHROPIC, BUILT_IN, Shaped, Shapes
-from policyctx.messages.shapes.shape import Part, Shape, call_key, key_of
+from policyctx.messages.shapes.shape import Part, Shape
 
 _KIND = attrgetter("kind")
 _SYSTEM = ("system", "instructions", "systemInstruction", "system_instruction")

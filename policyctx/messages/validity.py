@@ -11,12 +11,12 @@ from functools import partial
 from itertools import chain
 from typing import NamedTuple
 
-from policyctx.definitions.items import UNKNOWN, Item, Message
-from policyctx.messages.editing import Staying
+from policyctx.definitions.items import UNKNOWN, Item, Message, call_key, call_keys
 from policyctx.messages.json_text import Text, json_text
 from policyctx.messages.reading import Reading, items_of, unsigned
 from policyctx.messages.shapes.built_in import BUILT_IN, Shaped, Shapes
-from policyctx.messages.shapes.shape import RESULT_ROLES, SYSTEM_ROLES, Shape, call_key, call_keys
+from policyctx.messages.shapes.shape import RESULT_ROLES, SYSTEM_ROLES, Shape
+from policyctx.messages.sources import Staying
 
 
 def new_problems(

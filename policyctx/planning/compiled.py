@@ -9,8 +9,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
-from policyctx.definitions.items import BUILT_IN_TYPES, Author, Item
-from policyctx.definitions.names import READ_TOOL, recall_tool
+from policyctx.definitions.items import BUILT_IN_TYPES, READ_TOOL, Author, Item, recall_tool
 from policyctx.errors import InputError, Location
 from policyctx.messages.json_text import compact_json
 from policyctx.paths import path_parts

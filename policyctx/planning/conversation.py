@@ -1,4 +1,4 @@
-"""`Conversation`: a message list that grows, as the ledger and the steps have left it.
+"""`Conversation`: a message list that grows, as the ledger and the steps have left it; its `Tally`.
 
 Each item is read once, when it is new, and its size is kept up to date; a turn costs what is new.
 """
@@ -11,15 +11,14 @@ from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
 from policyctx.definitions.actions import Action
-from policyctx.definitions.items import MEDIA_TYPES, Item, Message
-from policyctx.definitions.names import recall_tool
-from policyctx.messages.editing import Staying
+from policyctx.definitions.items import MEDIA_TYPES, Item, Message, recall_tool
 from policyctx.messages.reading import CheckedMessage, Reading
 from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
 from policyctx.messages.shapes.shape import kind_of_text
+from policyctx.messages.sources import Staying
 from policyctx.paths import File, FreePaths
 from policyctx.planning.compiled import OffloadPolicy
-from policyctx.planning.decisions import Decision, Ending, Reason
+from policyctx.planning.decisions import Arrivals, Arrived, Decision, Ending, Reason, Refused
 from policyctx.planning.facts import Facts, Unit
 from policyctx.planning.identities import Identities
 from policyctx.planning.ledger import ItemKey, Ledger, LedgerEntry, Trace
@@ -27,8 +26,47 @@ from policyctx.planning.naming import named_paths, words_of
 from policyctx.planning.placeholders import content_hash
 from policyctx.planning.reapplying import HeldBack, Marks, all_held_back, may_apply_with
 from policyctx.planning.superseded import Superseded
-from policyctx.planning.tally import Tally
-from policyctx.planning.waiting import Arrivals, Arrived, Refused
+
+
+class Tally:
+    """The size of a list that grows, as sums over its messages, each in logarithmic time.
+
+    A Fenwick tree: the node at `i` holds the sum of the `i & -i` messages that end there.
+    """
+
+    def __init__(self) -> None:
+        self.total = 0
+        self._tree = [0]
+
+    def __len__(self) -> int:
+        return len(self._tree) - 1
+
+    def append(self, amount: int) -> None:
+        """Add a message of this size at the end."""
+        end = len(self._tree)
+        held, width = amount, 1
+        while width < end & -end:
+            held += self._tree[end - width]
+            width *= 2
+        self._tree.append(held)
+        self.total += amount
+
+    def change(self, message: int, by: int) -> None:
+        """Change the size of the message at this position by `by`."""
+        self.total += by
+        node = message + 1
+        while node < len(self._tree):
+            self._tree[node] += by
+            node += node & -node
+
+    def before(self, message: int) -> int:
+        """Return the size of all messages before this position."""
+        found, node = 0, min(message, len(self))
+        while node:
+            found += self._tree[node]
+            node -= node & -node
+        return found
+
 
 Watcher: TypeAlias = Callable[[int, Decision], None]
 

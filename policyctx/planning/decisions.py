@@ -1,18 +1,20 @@
-"""Decisions: what happens to an item, which step decided it, and the reason.
+"""Decisions: what happens to an item, which step decided it, the reason, and what arrives for one.
 
 A reason is data: a code with the values compared, and a sentence for people.
 """
 
-from collections.abc import Mapping
+from bisect import insort
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from policyctx.definitions.actions import Action
 from policyctx.definitions.items import Item
 from policyctx.paths import File
 from policyctx.planning.facts import Unit
-from policyctx.planning.placeholders import Wording
+from policyctx.planning.placeholders import Wording, content_hash
 from policyctx.policy.lookup import RulePath
 from policyctx.policy.models import Step
 
@@ -205,3 +207,81 @@ class ItemVerdict(NamedTuple):
     taken: bool
     reason: Reason
     rule: RulePath = ()
+
+
+# What identifies an item that arrives: its kind, its tool-use id and the hash of its text.
+Arrived: TypeAlias = tuple[str, str | None, str]
+# A step that leaves an item, the position of that, and why.
+Refused: TypeAlias = tuple[str, int, Reason]
+
+
+class Arrivals:
+    """The arrival of the `items` of a list that grows.
+
+    `fates` are what became of them, by position. With `are_judged` a step judges them. `judged` are
+    those that were judged in any list of the session, and how often each occurred in one.
+    """
+
+    def __init__(
+        self,
+        items: Sequence[Item],
+        fates: Mapping[int, Decision],
+        judged: Counter[Arrived] | None,
+        *,
+        are_judged: bool,
+    ) -> None:
+        self._items, self._fates, self._are_judged = items, fates, are_judged
+        self._judged = Counter[Arrived]() if judged is None else judged
+        self._met = Counter[Arrived]()
+        self.due: list[int] = []
+        """Positions of the items that are judged next, in order."""
+        self.waiting: defaultdict[int, dict[str, Reason]] = defaultdict(dict)
+        """Why an item waits that steps would take, by position, and there by step."""
+        self._waits: defaultdict[Awaited, list[int]] = defaultdict(list)
+
+    def extend(self, positions: Iterable[int], partners: Mapping[int, int]) -> None:
+        """Add new items, except those that were judged in another list.
+
+        `partners` are the answers to calls and the calls of answers, by position.
+        """
+        for position in positions if self._are_judged else ():
+            item = self._items[position]
+            if item.kind == "user_message":
+                self.happened(Ending.USER_SPEAKS)
+            elif position in partners:
+                self.happened(Ending.ANSWER_COMES, partners[position])
+            arrived = _arrived(item, item.text)
+            self._met[arrived] += 1
+            if self._met[arrived] > self._judged[arrived]:
+                self.due.append(position)
+
+    def settle(self, judged: int, refused: Iterable[Refused]) -> None:
+        """Note that so many items were judged, some of which wait for what their reasons say."""
+        del self.due[:judged]
+        for step, position, reason in refused:
+            for wait in reason.until:
+                self.waiting[position][step] = reason
+                self._waits[wait].append(position)
+
+    def happened(self, event: Ending, about: int = 0) -> None:
+        """Let the items arrive again that wait for this."""
+        for position in self._waits.pop(Awaited(event, about), ()):
+            if self.waiting.pop(position, None) is not None:
+                insort(self.due, position)
+
+    def report(self) -> None:
+        """Note what was judged, also what is left of it, so that it is not new in another list."""
+        if not self._are_judged:
+            return
+        unjudged, seen = {*self.due, *self.waiting}, Counter[Arrived]()
+        for position, item in enumerate(self._items):
+            if position not in unjudged:
+                fate = self._fates.get(position)
+                left = None if fate is None else fate.placeholder
+                for text in {item.text, item.text if left is None else left}:
+                    seen[_arrived(item, text)] += 1
+        self._judged |= seen
+
+
+def _arrived(item: Item, text: str) -> Arrived:
+    return item.kind, item.tool_use_id, content_hash(text)

@@ -1,9 +1,9 @@
-"""`Facts`: the inputs of a plan beside the messages and the policy, the window among them."""
+"""`Facts`: the inputs of a plan beside the messages and the policy; `Request`: those of a call."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
 from operator import is_
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -267,3 +267,42 @@ def _text(part: object) -> str:
         return part if isinstance(part, str) else compact_json(part)
     except (RecursionError, TypeError, ValueError) as error:
         raise MessagesError(f"system or tools: not JSON: {error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is true of one model call beside its messages.
+
+    `system` and `tools` are those of the request: they count towards its size, and where one of the
+    tools reads offloaded files, new placeholders in the default wording name it. `model` is the
+    model that is called, as the request spells its name; None for that of the session's last
+    request, or the policy's `model.name` if none has named one. Gates and `until` see its window,
+    200,000 tokens if it is not in the table of models. `window` is used in its place.
+
+    `takes_markers` says whether the API takes `cache_control` markers. None if the caller does not
+    know: then the model says it, else what the request has that only such an API takes.
+    `reads_once` says whether a call that stands alone shares what it reads with the next one; the
+    conversation of its plan then lacks the decisions of the plan.
+    """
+
+    system: object = None
+    tools: object = None
+    model: str | None = None
+    window: int | None = None
+    takes_markers: bool | None = None
+    reads_once: bool = True
+
+    @property
+    def beside(self) -> tuple[object, ...]:
+        """The parts that count towards the size of the request beside its messages."""
+        return tuple(filter(None, (self.system, self.tools)))
+
+    def over(self, known: Request) -> Request:
+        """Return the request with what it does not say as it is known of the session."""
+        return replace(
+            self,
+            model=self.model or known.model,
+            window=known.window if self.window is None else self.window,
+            takes_markers=known.takes_markers if self.takes_markers is None else self.takes_markers,
+            reads_once=self.reads_once and known.reads_once,
+        )

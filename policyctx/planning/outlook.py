@@ -11,9 +11,9 @@ from functools import cached_property
 from typing import Literal, TypeAlias
 
 from policyctx.definitions.items import UNKNOWN
-from policyctx.messages.editing import Staying
 from policyctx.messages.reading import Reading
 from policyctx.messages.shapes.shape import SYSTEM_ROLES
+from policyctx.messages.sources import Staying
 from policyctx.paths import File, FreePaths
 from policyctx.planning.conversation import Checkpoint, Conversation
 from policyctx.planning.decisions import Awaited, Decision, Ending, Reason

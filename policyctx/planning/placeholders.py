@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-from policyctx.definitions.items import FileLines, Item
+from policyctx.definitions.items import READ_TOOL, FileLines, Item, recall_tool
 from policyctx.definitions.names import (
     DEFAULT,
     EXCERPT_FIELDS,
@@ -26,12 +26,10 @@ from policyctx.definitions.names import (
     HOW_TO_READ,
     PLACEHOLDER_FIELDS,
     READ_AGAIN,
-    READ_TOOL,
     REPLACED_IS_IN,
     RESTORED_FIELDS,
     SUMMARY_FIELDS,
     TEXT_FIELDS,
-    recall_tool,
 )
 from policyctx.messages.shapes.shape import REMOVED
 from policyctx.paths import File, hash_name, numbered_forms, path_from

@@ -17,12 +17,11 @@ from policyctx.messages.editing import Edit
 from policyctx.paths import File
 from policyctx.planning.compact import Replacing
 from policyctx.planning.conversation import Checkpoint, Conversation
-from policyctx.planning.decisions import Decision, ItemVerdict, Reason
+from policyctx.planning.decisions import Decision, ItemVerdict, Reason, Refused
 from policyctx.planning.facts import Facts
 from policyctx.planning.gates import GateVerdict
 from policyctx.planning.select import Candidates
 from policyctx.planning.take import expected_file, left_in_place
-from policyctx.planning.waiting import Refused
 from policyctx.policy.lookup import RulePath
 
 _NOTHING: Mapping[int, ItemVerdict] = {}  # a read-only view of it could not be pickled

@@ -10,11 +10,11 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from policyctx.definitions.items import Item, Message
+from policyctx.definitions.items import Item, Message, call_key, call_keys
 from policyctx.errors import MessagesError
 from policyctx.messages.reading import Reading, items_of
 from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
-from policyctx.messages.shapes.shape import SYSTEM_ROLES, call_key, call_keys
+from policyctx.messages.shapes.shape import SYSTEM_ROLES
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.decisions import Decision, Reason
 from policyctx.planning.identities import Identities

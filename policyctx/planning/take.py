@@ -13,8 +13,7 @@ from functools import cache
 from typing import NamedTuple
 
 from policyctx.definitions.actions import Action
-from policyctx.definitions.items import Item
-from policyctx.definitions.names import READ_TOOL, recall_tool
+from policyctx.definitions.items import READ_TOOL, Item, recall_tool
 from policyctx.messages.editing import shortened_input
 from policyctx.messages.shapes.shape import EMPTY_INPUT
 from policyctx.paths import File

@@ -1,16 +1,12 @@
 """`CallPrices`: what one call costs in dollars; `Payback`: what an edit costs and saves."""
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
-from operator import add, attrgetter
-from typing import Any, Self
 
 from policyctx.policy.models import Prices
 from policyctx.policy.models.base import PriceKinds
-from policyctx.tokens.usage import HOUR, Usage
+from policyctx.tokens.usage import HOUR, Summable, Usage
 
 _MILLION = 1_000_000
 
@@ -42,21 +38,6 @@ class CallPrices:
     def rates(self, prompt: int) -> Rates:
         """Return the rates for a prompt of so many tokens, cached ones included."""
         return next((rates for tokens, rates in reversed(self.above) if prompt > tokens), self.base)
-
-
-class Summable:
-    """A dataclass with slots, whose sum with another has the sums of its fields; at least two."""
-
-    __slots__: tuple[str, ...] = ()
-
-    def __add__(self, other: Self) -> Self:
-        values = _values(self.__slots__)
-        return type(self)(*map(add, values(self), values(other)))
-
-
-@cache
-def _values(names: tuple[str, ...]) -> Callable[[object], tuple[Any, ...]]:
-    return attrgetter(*names)
 
 
 @dataclass(frozen=True, slots=True)

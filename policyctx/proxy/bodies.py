@@ -21,9 +21,9 @@ from typing import Any, NamedTuple
 import orjson
 
 from policyctx.definitions.items import Message
+from policyctx.messages.sources import Sources
 from policyctx.proxy.limits import ProxyLimits
 from policyctx.proxy.scanning import Member, Scanner, Span, UntouchableError, written
-from policyctx.turns.sources import Sources
 
 _SPACE = b" \t\r\n"
 # The name under which the end of a list is read; a body with such a field is not touched.

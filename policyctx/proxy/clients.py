@@ -11,8 +11,8 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Literal, Protocol
 
-from policyctx.definitions.items import PlainValue
-from policyctx.definitions.names import FILE_FIELDS, READ_TOOL
+from policyctx.definitions.items import READ_TOOL, PlainValue
+from policyctx.definitions.names import FILE_FIELDS
 from policyctx.errors import InputError, StoreError
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.policy.models import Policy

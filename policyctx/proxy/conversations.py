@@ -21,12 +21,12 @@ from policyctx.errors import PolicyctxError
 from policyctx.messages.asked import Api, is_alike
 from policyctx.messages.markers import bare
 from policyctx.messages.shapes.built_in import BUILT_IN
+from policyctx.messages.sources import Sources, are_alike, comparable
 from policyctx.proxy.bodies import Body, ListWriter, same_beginning, shared_messages
 from policyctx.proxy.history import End, ListHash, SavedLists, numbered_names
 from policyctx.session import Session
 from policyctx.turns.driving import Steps
 from policyctx.turns.money import Meter
-from policyctx.turns.sources import Sources, are_alike, comparable
 
 # Headers that say who pays.
 CREDENTIALS = ("authorization", "x-api-key", "api-key", "x-goog-api-key")

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from policyctx.definitions.items import Message
 from policyctx.errors import MessagesError, ShapeError, StoreError
+from policyctx.messages.sources import Sources, joined
 from policyctx.proxy.bodies import Body, spliced
 from policyctx.proxy.conversations import ProxyConversation, SentBody
 from policyctx.proxy.metrics import Counts
-from policyctx.turns.sources import Sources, joined
 
 _log = logging.getLogger(__name__)
 

@@ -17,6 +17,7 @@ from policyctx.errors import UsageError
 from policyctx.messages.asked import HELD, Api, model_name
 from policyctx.messages.markers import MARKER
 from policyctx.planning.compiled import OffloadPolicy
+from policyctx.planning.facts import Request
 from policyctx.pricing.rows import row_of
 from policyctx.proxy.bodies import (
     REMOVED,
@@ -44,7 +45,6 @@ from policyctx.replay.unwritten_store import UnwrittenRecords
 from policyctx.session import Session
 from policyctx.tokens.usage import usage_of
 from policyctx.turns.driving import Steps
-from policyctx.turns.request import Request
 from policyctx.turns.result import Result
 
 _log = logging.getLogger(__name__)

@@ -13,15 +13,15 @@ from itertools import accumulate, islice
 from typing import NamedTuple
 
 from policyctx.definitions.items import Ttl
-from policyctx.planning.anchors import BreakpointPlace, anchors, breakpoints
 from policyctx.planning.facts import Facts
-from policyctx.pricing.dollars import Dollars, Summable
+from policyctx.pricing.dollars import Dollars
 from policyctx.pricing.rows import CacheRules
 from policyctx.replay import cache
 from policyctx.replay.recording import ClientLayout, Recording, SummedBill
 from policyctx.replay.sent_list import MessageBlocks, Prompt, SentList
 from policyctx.replay.simulated import SimulatedCall, SimulatedSession
-from policyctx.tokens.usage import MOST_TOKENS, Correction, Usage
+from policyctx.tokens.usage import MOST_TOKENS, Correction, Summable, Usage
+from policyctx.turns.breakpoints import BreakpointPlace, anchors, breakpoints
 
 _UNTAUGHT = Correction()
 LAYOUT_MEANINGS: dict[cache.LayoutName, str] = {
@@ -191,7 +191,7 @@ class SentPrefix(NamedTuple):
 class AnchorLayout:
     """The breakpoints that a policy with `breakpoints: auto` sets, request after request.
 
-    See `policyctx.planning.anchors`. Tools and system prompt have one at their end.
+    See `policyctx.turns.breakpoints`. Tools and system prompt have one at their end.
     """
 
     def __init__(self) -> None:

@@ -14,8 +14,7 @@ from policyctx.definitions.items import Item, Message
 from policyctx.messages.markers import MarkedBlock
 from policyctx.planning.compact import Partition
 from policyctx.planning.conversation import Conversation
-from policyctx.pricing.dollars import Summable
-from policyctx.tokens.usage import Usage
+from policyctx.tokens.usage import Summable, Usage
 
 Anew: TypeAlias = Literal["compaction", "rewind", "change"]
 """Why a recording has a new list: it summarised, it went back, or it changed what it had sent."""

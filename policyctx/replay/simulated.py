@@ -17,14 +17,14 @@ from policyctx.errors import MessagesError
 from policyctx.messages.reading import items_of
 from policyctx.planning.decisions import Decision
 from policyctx.planning.plan import Plan
-from policyctx.pricing.dollars import CallPrices, Summable
+from policyctx.pricing.dollars import CallPrices
 from policyctx.replay.audit import AuditedCompaction
 from policyctx.replay.cache import LAYOUTS, LayoutName
 from policyctx.replay.recording import SYSTEM_AND_NEWEST, Anew, ClientLayout, Recording, SummedBill
 from policyctx.replay.regret.strings import Range
 from policyctx.replay.sent_list import Prompt
 from policyctx.replay.terms import CallTerms, Contradiction
-from policyctx.tokens.usage import Usage
+from policyctx.tokens.usage import Summable, Usage
 
 Kind: TypeAlias = Literal["asked again", "used"]
 _RESULT = "tool_result"

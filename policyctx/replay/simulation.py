@@ -17,10 +17,10 @@ from policyctx.definitions.items import Item, Message
 from policyctx.definitions.names import BUILT_IN_SUMMARIZERS, NONE, is_url
 from policyctx.errors import present
 from policyctx.messages.markers import MarkedBlock, block_at
-from policyctx.planning.anchors import Removable
+from policyctx.messages.sources import position_of
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.conversation import Conversation
-from policyctx.planning.facts import Facts, assumed_window
+from policyctx.planning.facts import Facts, Request, assumed_window
 from policyctx.planning.plan import Plan
 from policyctx.policy.models import Step
 from policyctx.policy.models.compaction import Compaction, Summary
@@ -55,9 +55,8 @@ from policyctx.store.backend import Root, store_root
 from policyctx.store.opening import written_root
 from policyctx.tokens.counter import counter_for
 from policyctx.tokens.usage import Correction, Usage
-from policyctx.turns.request import Request
+from policyctx.turns.breakpoints import Removable, why_unmarked
 from policyctx.turns.result import Result
-from policyctx.turns.sources import position_of
 
 # Makes a summary from the text alone.
 OFFLINE = "extractive"
@@ -351,7 +350,7 @@ class _Simulation:
         if self._policy.places_breakpoints:
             asked = replace(request, takes_markers=None)
             conversation, is_marked = result.plan.conversation, bool(call.marks)
-            if why := asked.why_unmarked(conversation, context, is_marked=is_marked):
+            if why := why_unmarked(asked, conversation, context, is_marked=is_marked):
                 self._unmarked[why] += 1
         plan = replace(result.plan, new=tuple(new for one in results for new in one.plan.new))
         removals = list(timeline.note(number, plan, result.compaction))

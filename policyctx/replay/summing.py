@@ -11,7 +11,7 @@ from operator import add
 from typing import Any, NamedTuple, TypeVar
 
 from policyctx.errors import present
-from policyctx.pricing.dollars import CallPrices, Dollars, Summable, dollars
+from policyctx.pricing.dollars import CallPrices, Dollars, dollars
 from policyctx.replay.accuracy import Check, Checks, checked, checks_of
 from policyctx.replay.cost import (
     BilledCall,
@@ -23,7 +23,7 @@ from policyctx.replay.cost import (
 )
 from policyctx.replay.simulated import Regret, SimulatedSession, StepUse, SummaryCall, TypeTokens
 from policyctx.replay.terms import Contradiction
-from policyctx.tokens.usage import HOUR, Usage
+from policyctx.tokens.usage import HOUR, Summable, Usage
 
 T = TypeVar("T")
 K = TypeVar("K")

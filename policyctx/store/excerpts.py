@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from math import log
 from typing import NamedTuple, Protocol
 
-from policyctx.definitions.names import READ_TOOL, SEARCH_TOOL
+from policyctx.definitions.items import READ_TOOL, SEARCH_TOOL
 from policyctx.errors import CorruptContentError, StoreError, counted, nearest
 from policyctx.store.filesystem import ContextFileSystem
 from policyctx.store.index import IndexEntry

@@ -24,6 +24,7 @@ from policyctx.definitions.items import BUILT_IN_TYPES, Item, PlainValue
 from policyctx.errors import PolicyctxError, nearest
 from policyctx.messages.shapes.block_texts import joined_text
 from policyctx.messages.shapes.blocks import at
+from policyctx.messages.sources import position_of
 from policyctx.planning.decisions import Decision, ordinal
 from policyctx.planning.plan import Plan
 from policyctx.recipes import CompactResult, OffloadResult, OffloadResults
@@ -32,7 +33,6 @@ from policyctx.testing.contents import Message, compact
 from policyctx.testing.failures import OutcomeError, WordingError
 from policyctx.testing.kinds import COUNT_WORD, KINDS, ORDINAL, Kind
 from policyctx.turns.result import Result
-from policyctx.turns.sources import position_of
 
 
 @dataclass(frozen=True, slots=True)

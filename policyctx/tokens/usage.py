@@ -10,11 +10,29 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from functools import cache
+from operator import add, attrgetter
+from typing import Any, NamedTuple, Self
 
 from policyctx.errors import UsageError
+
+
+class Summable:
+    """A dataclass with slots, whose sum with another has the sums of its fields; at least two."""
+
+    __slots__: tuple[str, ...] = ()
+
+    def __add__(self, other: Self) -> Self:
+        values = _values(self.__slots__)
+        return type(self)(*map(add, values(self), values(other)))
+
+
+@cache
+def _values(names: tuple[str, ...]) -> Callable[[object], tuple[Any, ...]]:
+    return attrgetter(*names)
+
 
 FIVE_MINUTES, HOUR = 300, 3600
 """The times for which something may be written to a prompt cache, in seconds."""

@@ -22,26 +22,24 @@ from policyctx.definitions.names import EXTRACTIVE, NONE
 from policyctx.errors import InvalidResultError, StoreError
 from policyctx.messages.door import Entered, Fault
 from policyctx.messages.reading import listed
-from policyctx.planning.anchors import Breakpoints
+from policyctx.messages.sources import joined, through
 from policyctx.planning.compact import Replacing
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.decisions import FAILED
-from policyctx.planning.facts import Added, Attempt
+from policyctx.planning.facts import Added, Attempt, Request
 from policyctx.planning.plan import Plan
 from policyctx.planning.planner import BOTH, Moment
 from policyctx.policy.models.steps import Store
 from policyctx.tokens.refusals import refusal_of
 from policyctx.tokens.usage import Usage
-from policyctx.turns.breakpoints import Placing
+from policyctx.turns.breakpoints import Breakpoints, Placing
 from policyctx.turns.compacting import Compacting, NotCompacted
 from policyctx.turns.effects import BeforeCompaction, Holds, Record, Remember, Save, Turn
 from policyctx.turns.knowledge import Knowledge
 from policyctx.turns.known_list import KnownList
 from policyctx.turns.memory import Memory
 from policyctx.turns.reporting import Notices, Reporting, log_blindness, note
-from policyctx.turns.request import Request
 from policyctx.turns.result import Result
-from policyctx.turns.sources import joined, through
 
 # Summarizers that need no package and no settings, and that ask nobody.
 _NEVER_REFUSED = (EXTRACTIVE, NONE)
@@ -206,7 +204,8 @@ class Calls:
             placing = memory.placing = (
                 placing if placing.known is known else Placing(known, placing)
             )
-            result = placing.marked(result, request, memory.write_ttl)
+            marked = placing.marked(result.messages, request, memory.write_ttl)
+            result = replace(result, **marked._asdict())
             if self._knowledge.keeps_state and not memory.has_begun:
                 memory.has_begun = True
                 yield from note({"record": "sent"})

@@ -24,10 +24,11 @@ from policyctx.messages.editing import SessionRequest
 from policyctx.messages.reading import Reading
 from policyctx.messages.shapes.built_in import TEXTS
 from policyctx.messages.shapes.shape import head_of
+from policyctx.messages.sources import Sources, indices, joined, within
 from policyctx.messages.validity import new_problems
 from policyctx.planning.compact import Replacing
 from policyctx.planning.decisions import Reason
-from policyctx.planning.facts import Added, Facts
+from policyctx.planning.facts import Added, Facts, Request
 from policyctx.planning.ledger import ItemKey
 from policyctx.planning.placeholders import content_hash
 from policyctx.policy.models import Policy
@@ -45,8 +46,6 @@ from policyctx.turns.effects import (
 from policyctx.turns.known_list import KnownList
 from policyctx.turns.replacement import Replaced, Replacement, digest_of_traces
 from policyctx.turns.replacements import Replacements
-from policyctx.turns.request import Request
-from policyctx.turns.sources import Sources, indices, joined, within
 from policyctx.turns.summarising import Summarised, Summarising
 
 _WRITTEN_ROLES = ("user", "assistant")

@@ -5,19 +5,20 @@ outside: the model that is called, the time since the last call, the tool that r
 """
 
 import os
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from operator import is_
+from typing import Any
 
-from policyctx.definitions.items import FileLines, Message
-from policyctx.definitions.names import READ_TOOL, recall_tool
+from policyctx.definitions.items import READ_TOOL, FileLines, Message, recall_tool
 from policyctx.errors import InputError
 from policyctx.messages.door import Door
 from policyctx.messages.reading import listed
 from policyctx.messages.shapes.built_in import Shapes
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.conversation import Conversation
-from policyctx.planning.facts import Facts, KnownParts
+from policyctx.planning.facts import Facts, KnownParts, Request
 from policyctx.planning.ledger import ItemKey
 from policyctx.planning.reapplying import taken_out
 from policyctx.tokens.counter import TokenCounter
@@ -27,7 +28,6 @@ from policyctx.tokens.usage import Usage
 from policyctx.turns.effects import Recall, SessionStore, Turn
 from policyctx.turns.known_list import KnownList
 from policyctx.turns.memory import Memory
-from policyctx.turns.request import Request
 
 
 class Knowledge:
@@ -285,3 +285,21 @@ def _working_directory() -> str:
         return os.getcwd()  # noqa: PTH109 - a path is rendered as text
     except FileNotFoundError:
         return ""
+
+
+def moved_to_request(name: str, field: str) -> Any:  # noqa: ANN401 - an attribute of any type
+    """Return an attribute that a session had before it was a field of `Request`; its use warns.
+
+    What is set counts for each later request that says nothing else.
+    """
+    text = f"Session.{name} is deprecated: pass request=Request({field}=…)"
+
+    def get(self: Any) -> Any:  # noqa: ANN401 - a session, which is not known here
+        warnings.warn(text, DeprecationWarning, stacklevel=2)
+        return getattr(self._knowledge.request, field)
+
+    def put(self: Any, value: object) -> None:  # noqa: ANN401
+        warnings.warn(text, DeprecationWarning, stacklevel=2)
+        self._knowledge.request = replace(self._knowledge.request, **{field: value})
+
+    return property(get, put)

@@ -11,13 +11,20 @@ from collections.abc import Set as AbstractSet
 from itertools import chain, islice
 from typing import NamedTuple, cast
 
-from policyctx.definitions.items import Message, Path, Ttl
+from policyctx.definitions.items import Message, Path, Ttl, call_keys
 from policyctx.errors import InvalidResultError
 from policyctx.messages.editing import Edit, block_of, edited_shaped, keep_structure
 from policyctx.messages.markers import markers_of, places_of, with_markers
 from policyctx.messages.reading import CheckedMessage, Reading, items_of
 from policyctx.messages.shapes.built_in import Shaped, Shapes
-from policyctx.messages.shapes.shape import call_keys
+from policyctx.messages.sources import (
+    Sources,
+    are_alike,
+    differences,
+    have_same_ends,
+    moved,
+    position_of,
+)
 from policyctx.messages.validity import new_problems_around
 from policyctx.planning.conversation import Conversation
 from policyctx.planning.decisions import Decision
@@ -26,14 +33,6 @@ from policyctx.planning.plan import Plan
 from policyctx.planning.planner import Planner
 from policyctx.planning.reapplying import Form
 from policyctx.store.content import Content, Origin
-from policyctx.turns.sources import (
-    Sources,
-    are_alike,
-    differences,
-    have_same_ends,
-    moved,
-    position_of,
-)
 
 
 class _Made(NamedTuple):

@@ -12,10 +12,10 @@ from policyctx.messages.editing import Edit, edited_message
 from policyctx.messages.reading import Reading
 from policyctx.messages.shapes.built_in import Shapes
 from policyctx.messages.shapes.shape import SYSTEM_ROLES
+from policyctx.messages.sources import indices, joined
 from policyctx.planning.identities import Identities
 from policyctx.planning.ledger import ItemKey, Ledger
 from policyctx.turns.replacement import Places, Replaced
-from policyctx.turns.sources import indices, joined
 
 # What is said of a result: a text, or messages with its media.
 _Left = str | list[Message]

@@ -16,16 +16,14 @@ from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
 from policyctx.definitions.actions import Action
-from policyctx.definitions.items import Message
+from policyctx.definitions.items import Message, call_keys
 from policyctx.errors import MessagesError, UsageError, counted
 from policyctx.messages.reading import items_of
 from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
-from policyctx.messages.shapes.shape import call_keys
 from policyctx.patterns import Original
-from policyctx.planning.anchors import Breakpoints
 from policyctx.planning.conversation import Conversation
-from policyctx.planning.decisions import Decision
-from policyctx.planning.facts import Added, Attempt, Facts
+from policyctx.planning.decisions import Arrived, Decision
+from policyctx.planning.facts import Added, Attempt, Facts, Request
 from policyctx.planning.ledger import (
     MARK,
     TYPES,
@@ -36,15 +34,13 @@ from policyctx.planning.ledger import (
     is_entry,
     is_of,
 )
-from policyctx.planning.waiting import Arrived
 from policyctx.pricing.dollars import prices_of
 from policyctx.tokens.usage import Correction, Usage, correction_of
-from policyctx.turns.breakpoints import Placing
+from policyctx.turns.breakpoints import Breakpoints, Placing, why_unmarked
 from policyctx.turns.known_list import KnownList
 from policyctx.turns.money import Meter, Spent
 from policyctx.turns.replacement import Replacement
 from policyctx.turns.replacements import Replacements
-from policyctx.turns.request import Request
 from policyctx.turns.seen import NO_CHANGES, SeenList, Sums, last_seen
 
 # The whole numbers in such a record, and all of its numbers.
@@ -383,7 +379,7 @@ class Memory:
         if not known.conversation.policy.places_breakpoints:
             return Breakpoints()
         is_marked = bool(known.marked)
-        if why := request.why_unmarked(known.conversation, known.given, is_marked=is_marked):
+        if why := why_unmarked(request, known.conversation, known.given, is_marked=is_marked):
             return Breakpoints.none(why)
         if self.placing is None or self.placing.known is not known:
             self.placing = Placing(known, self.placing)

@@ -7,9 +7,9 @@ policy is an estimate: the same prompts with all that left them, in a cache that
 from dataclasses import dataclass, field, replace
 
 from policyctx.compaction.assembly import SummaryUsage
-from policyctx.pricing.dollars import CallPrices, Summable, dollars
+from policyctx.pricing.dollars import CallPrices, dollars
 from policyctx.pricing.rows import row_of
-from policyctx.tokens.usage import FIVE_MINUTES, Usage
+from policyctx.tokens.usage import FIVE_MINUTES, Summable, Usage
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,10 +24,10 @@ from policyctx.definitions.items import Medium, Message
 from policyctx.messages.json_text import JSON, compact_json
 from policyctx.messages.shapes.built_in import Shapes
 from policyctx.messages.shapes.shape import RESULT_ROLES, Part, Shape
+from policyctx.planning.facts import Request
 from policyctx.store.local.folder import Descriptor, wait_for
 from policyctx.tokens.usage import Usage
 from policyctx.turns.effects import Effect, SessionStore, Turn
-from policyctx.turns.request import Request
 from policyctx.turns.result import Result
 
 _FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK

@@ -20,9 +20,9 @@ from policyctx.messages.json_text import json_pieces
 from policyctx.messages.markers import bare
 from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
 from policyctx.messages.shapes.shape import SYSTEM_ROLES, head_of
+from policyctx.messages.sources import Sources, joined, part, without_markers
 from policyctx.planning.compact import Around
 from policyctx.planning.ledger import ItemKey, Trace
-from policyctx.turns.sources import Sources, joined, part, without_markers
 
 # By the path of a marker in a message: its path in the edited message.
 Places: TypeAlias = "Mapping[Path, Path]"

@@ -14,19 +14,13 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, pairwise
 
 from policyctx.compaction.assembly import WrittenMessage
-from policyctx.definitions.items import UNKNOWN, Item, Message
+from policyctx.definitions.items import UNKNOWN, Item, Message, call_keys
 from policyctx.errors import MessagesError
 from policyctx.messages.markers import markers_of
 from policyctx.messages.reading import Reading, items_of
 from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
-from policyctx.messages.shapes.shape import call_keys, head_of
-from policyctx.planning.compiled import OffloadPolicy
-from policyctx.planning.identities import Identities
-from policyctx.planning.ledger import ItemKey, Ledger, Trace
-from policyctx.planning.reapplying import identified, taken_out
-from policyctx.turns.late_results import LateResults
-from policyctx.turns.replacement import Places, Replaced, Replacement
-from policyctx.turns.sources import (
+from policyctx.messages.shapes.shape import head_of
+from policyctx.messages.sources import (
     Sources,
     differences,
     have_same_ends,
@@ -37,6 +31,12 @@ from policyctx.turns.sources import (
     through,
     whole,
 )
+from policyctx.planning.compiled import OffloadPolicy
+from policyctx.planning.identities import Identities
+from policyctx.planning.ledger import ItemKey, Ledger, Trace
+from policyctx.planning.reapplying import identified, taken_out
+from policyctx.turns.late_results import LateResults
+from policyctx.turns.replacement import Places, Replaced, Replacement
 
 
 @dataclass(slots=True)

@@ -14,10 +14,9 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from policyctx import lazy
-from policyctx.definitions.items import NEVER_REPLACED, NEVER_TAKEN, Item
+from policyctx.definitions.items import NEVER_REPLACED, NEVER_TAKEN, Item, call_key
 from policyctx.definitions.tokenizers import TOKENIZERS
 from policyctx.errors import StoreError
-from policyctx.messages.shapes.shape import call_key
 from policyctx.planning.compact import Replacing
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.conversation import Conversation

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 
 from policyctx.compaction.assembly import SummaryUsage
 from policyctx.definitions.items import Message
-from policyctx.planning.anchors import Breakpoints
+from policyctx.messages.sources import Sources, indices, joined
 from policyctx.planning.conversation import Conversation
 from policyctx.planning.ledger import Ledger, LedgerEntry
 from policyctx.planning.plan import Plan
+from policyctx.turns.breakpoints import Breakpoints
 from policyctx.turns.compacting import Compacted
-from policyctx.turns.sources import Sources, indices, joined
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,8 +20,7 @@ from policyctx.integrations.arrival_bounds import (
     kept_pass,
     mark_compaction,
 )
-from policyctx.integrations.claude_code_compaction import asked_of_summary, missing, reminder
-from policyctx.integrations.claude_code_transcript import Pass
+from policyctx.integrations.claude_code_compaction import Pass, asked_of_summary, missing, reminder
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.tokens.counter import counter_for
 from tests.integrations.claude_code import Session

@@ -13,12 +13,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from policyctx.cli.conversation import read_messages
-from policyctx.definitions.items import UNKNOWN, Item, Message, Path
+from policyctx.definitions.items import UNKNOWN, Item, Message, Path, call_key
 from policyctx.errors import MessagesError
 from policyctx.messages.editing import Edit, edited_message, shortened_input
 from policyctx.messages.reading import Reading, items_of
 from policyctx.messages.shapes.chat import input_path
-from policyctx.messages.shapes.shape import call_key
 from policyctx.testing.strategies import message_lists
 from tests.messages.edits import edited, some_edits
 from tests.messages.odd_lists import odd_lists

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policyctx.definitions.items import Message
-from policyctx.messages.editing import Edit, Staying, edited_message
+from policyctx.messages.editing import Edit, edited_message
 from policyctx.messages.reading import Reading, items_of
+from policyctx.messages.sources import Staying
 from policyctx.messages.validity import new_problems, new_problems_around
 from policyctx.testing.strategies import message_lists
 from tests.messages.edits import some_edits

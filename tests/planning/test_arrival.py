@@ -12,9 +12,8 @@ import pytest
 
 from policyctx import Session
 from policyctx.planning import take
-from policyctx.planning.decisions import Awaited, Ending, Reason
+from policyctx.planning.decisions import Arrivals, Awaited, Ending, Reason
 from policyctx.planning.outlook import removed_with
-from policyctx.planning.waiting import Arrivals
 from tests.conversations import (
     Message,
     calls,

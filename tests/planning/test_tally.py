@@ -5,7 +5,7 @@ from itertools import accumulate
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyctx.planning.tally import Tally
+from policyctx.planning.conversation import Tally
 
 
 def test_a_new_tally_is_empty() -> None:

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from policyctx.messages.sources import joined, whole
 from policyctx.proxy.bodies import (
     REMOVED,
     Body,
@@ -24,7 +25,6 @@ from policyctx.proxy.bodies import (
 )
 from policyctx.proxy.limits import ProxyLimits
 from policyctx.proxy.scanning import UntouchableError, written
-from policyctx.turns.sources import joined, whole
 from tests.growing import grows_at_most
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from policyctx import Session
+from policyctx.messages.sources import Sources
 from policyctx.testing.collecting import library
 from policyctx.testing.failures import OutcomeError
 from policyctx.testing.selecting import TurnEvent
 from policyctx.testing.world import World
 from policyctx.turns.result import Result
-from policyctx.turns.sources import Sources
 from tests.conversations import Message, call, calls, results, session_of
 from tests.policies import policy
 

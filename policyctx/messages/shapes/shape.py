@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from itertools import takewhile
 from typing import Literal, NamedTuple, Protocol
 
-from policyctx.definitions.items import Author, Blocks, Item, Medium, Message, Path, Ttl
+from policyctx.definitions.items import Author, Blocks, Medium, Message, Path, Ttl
 from policyctx.messages.json_text import JSON, Text
 
 SYSTEM_ROLES = ("system", "developer")
@@ -194,24 +194,3 @@ class Shape(Protocol):
 def kind_of_text(role: str) -> str:
     """Return the kind of the item for a text of this role."""
     return _TEXT_KINDS.get(role, "user_message")
-
-
-def call_keys(item: Item) -> tuple[object, ...]:
-    """Return the keys by which an answer may name a call: its key, and its second id if any."""
-    return (call_key(item),) if item.other_id is None else (call_key(item), item.other_id)
-
-
-def call_key(item: Item) -> object:
-    """Return the key that a call and its result share, None for an item that cannot be paired."""
-    return key_of(item.tool_use_id, item.tool, item.role, item.path)
-
-
-def key_of(call_id: str | None, tool: str | None, role: str, path: Path) -> object:
-    """Return the `call_key` of the item of a part.
-
-    The key is the id. A legacy `function_call` has none: there it is the function's name.
-    """
-    if call_id is not None:
-        return call_id
-    legacy = role == "function" or path == ("function_call",)
-    return (tool,) if legacy and tool is not None else None

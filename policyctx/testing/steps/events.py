@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from policyctx.definitions.names import READ_TOOL, SEARCH_TOOL
+from policyctx.definitions.items import READ_TOOL, SEARCH_TOOL
 from policyctx.store.excerpts import read_offloaded, search_offloaded
 from policyctx.testing.contents import ToolResult, pieces
 from policyctx.testing.failures import WordingError

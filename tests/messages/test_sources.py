@@ -5,9 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyctx.messages.editing import Staying
-from policyctx.turns.sources import indices, joined, part, position_of, through, whole
-from policyctx.turns.sources import within as within_bounds
+from policyctx.messages.sources import Staying, indices, joined, part, position_of, through, whole
+from policyctx.messages.sources import within as within_bounds
 
 KEPT = st.lists(st.booleans(), max_size=12)
 

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policyctx.definitions.items import Ttl
-from policyctx.planning.anchors import (
+from policyctx.planning.planner import Planner
+from policyctx.turns.breakpoints import (
     Anchors,
     Breakpoint,
     BreakpointPlace,
@@ -19,7 +20,6 @@ from policyctx.planning.anchors import (
     anchors,
     breakpoints,
 )
-from policyctx.planning.planner import Planner
 from tests.conversations import Message, call, calls, results, session_of, thinking, user
 from tests.planning.plans import adopt, planner
 

@@ -7,15 +7,62 @@ values.
 """
 
 import copy
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, chain, compress, count
-from operator import ne
+from operator import attrgetter, ne
 from typing import Any, TypeAlias
 
 from policyctx.definitions.items import Message, Path
 from policyctx.messages.markers import bare, is_plain, unmarked, with_markers
 from policyctx.messages.shapes.built_in import Shapes
+
+_START = attrgetter("start")
+
+
+class Staying:
+    """The places of a list that grows whose messages were not removed, as ascending ranges."""
+
+    def __init__(self, ranges: Iterable[range] = ()) -> None:
+        self._ranges = list(ranges)
+
+    def copy(self) -> "Staying":
+        """Return these places, to remove others from them."""
+        return Staying(self._ranges)
+
+    def grow(self, places: range) -> None:
+        """Add the messages at these places, which follow those known so far."""
+        if self._ranges and self._ranges[-1].stop == places.start:
+            places = range(self._ranges.pop().start, places.stop)
+        if places:
+            self._ranges.append(places)
+
+    def remove(self, place: int) -> None:
+        """Remove the message at a place; it may be removed already."""
+        i = bisect_right(self._ranges, place, key=_START) - 1
+        if i >= 0 and place in (found := self._ranges[i]):
+            parts = range(found.start, place), range(place + 1, found.stop)
+            self._ranges[i : i + 1] = filter(None, parts)
+
+    def after(self, place: int) -> Iterator[int]:
+        """Yield the places behind this one, in order."""
+        first = bisect_right(self._ranges, place, key=_START)
+        if first and (left := range(place + 1, self._ranges[first - 1].stop)):
+            yield from left
+        for i in range(first, len(self._ranges)):
+            yield from self._ranges[i]
+
+    def before(self, place: int) -> Iterator[int]:
+        """Yield the places before this one, the nearest first."""
+        for i in range(bisect_left(self._ranges, place, key=_START) - 1, -1, -1):
+            found = self._ranges[i]
+            yield from range(min(place, found.stop) - 1, found.start - 1, -1)
+
+    @property
+    def sources(self) -> tuple[range, ...]:
+        """The sources of the list that is left."""
+        return tuple(self._ranges)
+
 
 Sources: TypeAlias = tuple[range | None, ...]
 # Lists are compared in slices: a difference costs a visit to the messages of its slice alone.
