@@ -431,13 +431,14 @@ class Session:
     observe_in_steps = stepwise(observe)
     """Learn from a `usage` as `observe` does, in the steps of `apply_in_steps`."""
 
-    def take_over(self, correction: Correction) -> None:
-        """Take over the correction that an earlier session learnt, such as one of a recording.
+    def take_over(self, correction: Correction, *, write_ttl: int | None = None) -> None:
+        """Take over what an earlier session learnt from usage, such as one of a recording.
 
-        It replaces the correction of this session. With `state: none` it has no effect, like
-        `observe`.
+        Its correction replaces that of this session, and so does the TTL of its last write to the
+        prompt cache, in seconds. With `state: none` it has no effect, like `observe`.
         """
-        self._memory().correction = correction
+        memory = self._memory()
+        memory.correction, memory.write_ttl = correction, write_ttl
 
     def totals(self) -> Totals:
         """Return what the session has sent, spared and stored so far.

@@ -47,7 +47,7 @@ def clients() -> Cells:
     """Yield a row of the default for each client and for all."""
     for client in (*_CLIENTS, ""):
         rows = of(committed(), DEFAULT, client)
-        found = together(rows)
+        found, chosen = together(rows), together(of(committed(), LEFT_OUT, client))
         yield (
             client or "all",
             f"{found.sessions:,}",
@@ -56,7 +56,7 @@ def clients() -> Cells:
             _net(DEFAULT, client),
             _between(interval(rows)),
             _share(LEFT_OUT, client),
-            f"{found.dearer:,}",
+            f"{found.dearer:,} ({chosen.dearer:,})",
         )
 
 

@@ -99,9 +99,12 @@ class Given:
         if recording is None or not recording.calls:
             return asked
         facts = session.plan([], request=Request(window=window)).facts
-        correction = learnt(self.whole or recording, self.learns_from, facts)
+        whole = self.whole or recording
+        correction = learnt(whole, self.learns_from, facts)
         if correction.last is not None:
-            session.take_over(correction)
+            usages = [call.usage for call in whole.calls[: self.learns_from] if call.usage]
+            ttls = [ttl for usage in usages if (ttl := usage.write_ttl) is not None]
+            session.take_over(correction, write_ttl=ttls[-1] if ttls else None)
         over = [size for size in _billed(recording) if size > window]
         if over and not quiet:
             calls = "call was" if len(over) == 1 else "calls were"

@@ -121,6 +121,17 @@ def test_what_makes_sessions_dearer_is_not_chosen() -> None:
     assert of_b.sums.net == -1.0
 
 
+@pytest.mark.parametrize("page", ["README.md", "docs/presets.md", "README.zh.md"])
+def test_the_table_by_client_says_how_many_sessions_the_left_out_choice_makes_dearer(
+    page: str,
+) -> None:
+    lines = (EXAMPLE.parents[1] / page).read_text(encoding="utf-8").splitlines()
+    start = lines.index("<!-- figures: clients -->")
+    whole = next(line for line in lines[start:] if line.startswith(("| all", "| 全部")))
+    default, chosen = (together(of(committed(), name)).dearer for name in (DEFAULT, LEFT_OUT))
+    assert whole.endswith(f"| {default} ({chosen}) |")
+
+
 @pytest.mark.slow
 def test_the_example_has_the_answer_and_the_rows_of_sessions(tmp_path: Path) -> None:
     for name in "ab":

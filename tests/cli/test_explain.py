@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +127,43 @@ def test_an_unknown_item_error_states_the_valid_values(policy: Path, messages: P
     run = policyctx("explain", policy, messages, "--item", "nothing")
     assert run.returncode == 1
     assert "no item 'nothing': give a number below 7 or an id" in run.stderr
+
+
+@pytest.mark.parametrize(("hour", "write"), [(0, 6.25), (20_000, 10.0)], ids=["5m", "1h"])
+def test_pays_back_has_the_price_of_the_writes_that_a_recording_was_billed_for(
+    tmp_path: Path, hour: int, write: float
+) -> None:
+    path = tmp_path / "session.jsonl"
+    path.write_text("".join(json.dumps(one) + "\n" for one in bash_session(hour)))
+    gated = tmp_path / "gated.yaml"
+    when = "when: {pays_back: {at_most: 1}}\n    select"
+    gated.write_text(POLICY.replace("select", when, 1).replace("recent: 1", "recent: 2"))
+    [gate] = [one for one in report(gated, path)["gates"] if one["gate"] == "pays_back"]
+    cost, saved = map(float, re.findall(r"\$([\d.]+)", gate["sentence"]))
+    # As many tokens leave as stay behind them, which are written anew.
+    assert cost / saved == pytest.approx((write - 0.5) / 0.5, rel=0.02)
+
+
+def bash_session(hour: int) -> Iterator[dict[str, Any]]:
+    """Yield the records of a session of Claude Code with two results of 10,000 tokens each."""
+    usage = {
+        "input_tokens": 0,
+        "cache_creation_input_tokens": 20_000,
+        "cache_creation": {
+            "ephemeral_1h_input_tokens": hour,
+            "ephemeral_5m_input_tokens": 20_000 - hour,
+        },
+        "output_tokens": 10,
+    }
+    parent = None
+    for number, message in enumerate(session_of("word " * 10_000, "word " * 10_000, "new")):
+        if message["role"] == "assistant":
+            message |= {"id": f"m{number}", "model": "claude-opus-4-8", "usage": usage}
+        yield {
+            "type": message["role"], "uuid": f"u{number}", "parentUuid": parent, "sessionId": "s",
+            "timestamp": f"2026-11-01T14:{number:02}:00Z", "message": message,
+        }  # fmt: skip
+        parent = f"u{number}"
 
 
 @each_recording(
