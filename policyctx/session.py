@@ -50,7 +50,8 @@ class Session:
     own, without it sessions share the folder. A `store` replaces it and has a root of its own. If
     the files are at a URL, the agent needs the tool `read_offloaded`: without it `apply` and
     `on_tool_result` raise `InputError`.
-    `tools` are the tools of the agent: those that `tool` says are ephemeral keep so many results.
+    `tools` are the tools of the agent, as schemas, functions or objects of an SDK: those that
+    `tool` says are ephemeral keep so many results, and placeholders name one that reads files.
     `hints` are such rules by tool name, `{"browser": {"keep_recent": 3}}`, and override the tools;
     the policy's own rules for a tool or an item type override both. `options` change the policy by
     the settings of the requirements documents; see `AgentOptions`.
@@ -105,6 +106,7 @@ class Session:
         expects_usage: bool = True,
         record: str | os.PathLike[str] | None = None,
     ) -> None:
+        tools = tuple(tools)
         self.policy = OffloadPolicy.of(policy, hints=hints, tools=tools, options=options)
         settings, model = self.policy.store, self.policy.model
         self.session_id = new_session_id(settings.session_id) if session_id is None else session_id
@@ -125,7 +127,13 @@ class Session:
                 settings, self.session_id, root=root, timeout=settings.timeout.seconds, clock=clock
             )
         self._knowledge = Knowledge(
-            self.policy, self.session_id, store, counter=used, clock=clock, shapes=shapes
+            self.policy,
+            self.session_id,
+            store,
+            counter=used,
+            clock=clock,
+            shapes=shapes,
+            tools=tools,
         )
         self._recorder: Recorder | None = None
         if record is not None:

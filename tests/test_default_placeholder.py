@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from agents import function_tool
+from anthropic import beta_tool
 from google.genai import types
+from langchain_core.tools import tool as langchain_tool
+from pydantic_ai import Tool as PydanticTool
 
-from policyctx import Session
+from policyctx import Session, tool
 from policyctx.integrations.tools import ReadBackTools
 from tests.conversations import call, results, session_of, user
 from tests.policies import policy
@@ -59,6 +64,58 @@ def chat(name: str) -> dict[str, Any]:
 def test_the_tools_of_the_request_say_which(tools: Any, named: str, tmp_path: Path) -> None:
     expected = f"\nUse {named} tool to view details." if named else ""
     assert placeholder(made(tmp_path), tools) == expected
+
+
+def read_offloaded(path: str) -> str:
+    """Read a file that was offloaded."""
+    return path
+
+
+class Reader:
+    """An agent whose tools are methods."""
+
+    def read_offloaded(self, path: str) -> str:
+        return path
+
+    async def view(self, file: str) -> str:
+        return file
+
+
+class Held:
+    """A tool of an SDK that has its name in its `metadata`, as LlamaIndex's."""
+
+    metadata = SimpleNamespace(name="read_offloaded")
+
+
+TOOLS: list[tuple[Any, str]] = [
+    (read_offloaded, "read_offloaded"),
+    (Reader().read_offloaded, "read_offloaded"),
+    (Reader().view, "view"),
+    (Held(), "read_offloaded"),
+    (tool("Read")(lambda path: path), ""),
+    (beta_tool(read_offloaded), "read_offloaded"),
+    (function_tool(read_offloaded), "read_offloaded"),
+    (langchain_tool(read_offloaded), "read_offloaded"),
+    (PydanticTool(read_offloaded, name="srv_read_offloaded"), "srv_read_offloaded"),
+    (types.Tool(function_declarations=[{"name": "read_offloaded"}]), "read_offloaded"),
+    (types.FunctionDeclaration(name="view"), "view"),
+    (chat("read_offloaded"), "read_offloaded"),
+    ({"type": "custom", "custom": {"name": "view"}}, "view"),
+    ({"toolSpec": {"name": "read_offloaded"}}, "read_offloaded"),
+    ({"type": "namespace", "name": "n", "tools": [chat("view")]}, "view"),
+    ({"name": "search_offloaded"}, ""),
+]
+
+
+@pytest.mark.parametrize(("one", "named"), TOOLS)
+def test_a_tool_is_known_by_its_name_whatever_it_is(one: Any, named: str, tmp_path: Path) -> None:
+    expected = f"\nUse {named} tool to view details." if named else ""
+    assert placeholder(made(tmp_path / "a"), [one]) == expected
+    known = [{"name": "Bash"}, one]
+    session = Session(policy(POLICY % "other"), root=tmp_path / "b", session_id="s", tools=known)
+    assert placeholder(session, [{"name": "Bash"}]) == expected
+    session = Session(policy(POLICY % "other"), root=tmp_path / "c", session_id="s", tools=known)
+    assert placeholder(session) == expected
 
 
 def test_the_policy_or_the_tools_of_the_session_say_so_too(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
-"""Texts that the language fixes: wordings, summarizers, URLs of stores, fields of texts."""
+"""Texts that the language fixes: wordings, summarizers, tools, URLs of stores, fields of texts."""
 
 import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -27,6 +28,11 @@ NONE = "none"
 MODEL_SUMMARIZERS = ("anthropic", "openai")
 BUILT_IN_SUMMARIZERS = (EXTRACTIVE, NONE, *MODEL_SUMMARIZERS)
 
+# Where schemas and the objects of SDKs have the name of a tool, if not in `name`.
+_NAMED_IN = ("function", "custom", "toolSpec", "tool_spec", "metadata")
+# The lists of tools within one: of Google's, of Bedrock's map, of a namespace of OpenAI's.
+_TOOLS_IN = ("function_declarations", "functionDeclarations", "tools")
+
 SCHEMES = ("s3", "gs", "az", "file")
 # The scheme whose URLs name no bucket but a folder.
 _FOLDER = "file"
@@ -34,6 +40,26 @@ _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/]*)(/.*)?", re.DOTALL)
 # What a field shows: the item itself, its file, how to read the file, its content, an excerpt of
 # its content, or the file that the agent read it from.
 Source: TypeAlias = Literal["item", "file", "reading", "content", "excerpt", "origin"]
+
+
+def names_of_tools(tools: Iterable[object]) -> Iterator[str]:
+    """Yield the name by which a model calls each tool that has one.
+
+    A tool is a schema in the form of any API, the object of an SDK, or what is called itself. Of
+    one that holds several, the names of these are yielded too.
+    """
+    for tool in tools:
+        inner = (_part(tool, key) for key in _NAMED_IN)
+        found = (_part(tool, "name"), *(_part(one, "name") for one in inner))
+        if callable(tool):
+            found = (*found, getattr(tool, "__name__", None))
+        yield from [name for name in found if isinstance(name, str) and name][:1]
+        for held in (_part(tool, key) for key in _TOOLS_IN):
+            yield from names_of_tools(held if isinstance(held, list | tuple) else ())
+
+
+def _part(tool: object, key: str) -> object:
+    return tool.get(key) if isinstance(tool, Mapping) else getattr(tool, key, None)
 
 
 def is_url(root: str) -> bool:

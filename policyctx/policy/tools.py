@@ -17,6 +17,7 @@ from typing import Any, ParamSpec, Protocol, TypeVar, overload
 from pydantic import PydanticUserError, TypeAdapter
 
 from policyctx.definitions.items import HostObject
+from policyctx.definitions.names import names_of_tools
 from policyctx.errors import InputError, Location
 from policyctx.policy.agent_options import checks_options
 from policyctx.policy.models.rules import ToolRule
@@ -110,20 +111,20 @@ def tool_hints(
     A tool is what `tool` returned, what an SDK's decorator made of that, or anything with a name,
     such as a schema, which gives no hint. Raises `InputError` for a value without a name.
     """
-    found = {}
+    found: dict[str, Hint] = {}
     for each in tools:
-        name, hint = _name(each), _said(each)
-        if name is None:
+        names = [*names_of_tools([each])]
+        if not names:
             raise InputError(f"expected a tool, got {each!r}; decorate a function with @tool(…)")
-        if hint is not None:
-            found[name] = hint
+        if (hint := _said(each)) is not None:
+            found |= dict.fromkeys(names, hint)
     return {**found, **{name: Hint.of(rule) for name, rule in hints.items()}}
 
 
 def _decorated(decorated: HostObject, description: str | None, ephemeral: int | None) -> HostObject:
     if inspect.isfunction(decorated):
         _describe(decorated, description, ephemeral)
-    elif _name(decorated) is None or isinstance(decorated, Mapping | type):
+    elif isinstance(decorated, Mapping | type) or not any(names_of_tools([decorated])):
         raise InputError(
             f"@tool needs a function or the tool that an SDK made of one, got {decorated!r}"
         )
@@ -176,15 +177,3 @@ def _said(decorated: object) -> Hint | None:
     holder = decorated if hasattr(decorated, _SAID) else _function(decorated)
     hint = getattr(holder, _SAID, None)
     return hint if isinstance(hint, Hint) else None
-
-
-def _name(decorated: object) -> str | None:
-    """Return the name under which a model calls a tool; None if it has none."""
-    if isinstance(decorated, Mapping):
-        inner = decorated.get("function")
-        name = (inner if isinstance(inner, Mapping) else decorated).get("name")
-    else:
-        name = getattr(decorated, "name", None)
-        if inspect.isroutine(decorated) and not isinstance(name, str):
-            name = decorated.__name__
-    return name if isinstance(name, str) and name else None

@@ -19,10 +19,6 @@ from typing import Any, Protocol, TypeAlias
 from policyctx.definitions.items import Medium, Piece, Provider, RequestMark
 
 Schema: TypeAlias = Mapping[str, Any]
-# Where a tool has its name in the requests of OpenAI's chat API and of Bedrock.
-_NAMED_IN = ("function", "custom", "toolSpec")
-# The lists of tools within a tool of Google's (a dict or an object) and of OpenAI's (a namespace).
-_LISTS = ("function_declarations", "functionDeclarations", "tools")
 # In a JPEG the size may follow a preview and a colour profile.
 HEAD_BYTES = 256 * 1024
 _USUAL_HEAD_BYTES = 3 * 1024
@@ -195,19 +191,6 @@ def schemas_of(tools: object) -> Iterator[Schema]:
             yield dump(mode="json")
         elif callable(schema := getattr(tool, "to_dict", None)):  # a `beta_tool` of Anthropic's
             yield schema()
-
-
-def tool_names(tools: object) -> tuple[str, ...]:
-    """Return the name of each tool that has one, also of those in a tool that holds several."""
-    found = []
-    for tool in schemas_of(tools):
-        held = (schema for key in _LISTS for schema in schemas_of(tool.get(key)))
-        for schema in (tool, *held):
-            named = next(
-                (n for key in _NAMED_IN if isinstance(n := schema.get(key), Mapping)), schema
-            )
-            found += [name] if isinstance(name := named.get("name"), str) else []
-    return tuple(found)
 
 
 def schema_parts(tool: Schema, model: ProviderModel) -> Iterator[Part]:

@@ -6,12 +6,13 @@ outside: the model that is called, the time since the last call, the tool that r
 
 import os
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from operator import is_
 from typing import Any
 
 from policyctx.definitions.items import READ_TOOL, FileLines, Message, recall_tool
+from policyctx.definitions.names import names_of_tools
 from policyctx.errors import InputError
 from policyctx.messages.door import Door
 from policyctx.messages.reading import listed
@@ -23,7 +24,6 @@ from policyctx.planning.ledger import ItemKey
 from policyctx.planning.reapplying import taken_out
 from policyctx.tokens.counter import TokenCounter
 from policyctx.tokens.refusals import Refusal
-from policyctx.tokens.sizes import tool_names
 from policyctx.tokens.usage import Usage
 from policyctx.turns.effects import Recall, SessionStore, Turn
 from policyctx.turns.known_list import KnownList
@@ -42,6 +42,7 @@ class Knowledge:
         counter: TokenCounter,
         clock: Callable[[], float],
         shapes: Shapes,
+        tools: Iterable[object] = (),
     ) -> None:
         self.policy, self.session_id, self.store = policy, session_id, store
         self.counter, self.clock, self.shapes = counter, clock, shapes
@@ -67,8 +68,9 @@ class Knowledge:
         self.memory: Memory | None = None
         self._read_before: KnownList | None = None
         """The list that the last call read, if each call stands alone."""
-        self._read_tools: tuple[tuple[str, ...], str] = (), policy.read_tool()
-        """The tools of the last request, and which of them reads files of the store."""
+        self._own_tools = (*names_of_tools(tools),)
+        self._read_tools = self._own_tools, policy.read_tool(self._own_tools)
+        """The tools of the last request that had any, and which tool reads files of the store."""
         self._tools: tuple[object, ...] = ()
         """The tools of the last request."""
         self._parts = KnownParts()
@@ -127,9 +129,9 @@ class Knowledge:
         given = tuple(tools) if isinstance(tools, list | tuple) else (tools,) if tools else ()
         if len(given) == len(self._tools) and all(map(is_, given, self._tools)):
             return
-        self._tools, names = given, tool_names(tools)
+        self._tools, names = given, (*names_of_tools(given),)
         if names and names != self._read_tools[0]:
-            self._read_tools = names, self.policy.read_tool(names)
+            self._read_tools = names, self.policy.read_tool((*names, *self._own_tools))
 
     @property
     def read_tool(self) -> str:
