@@ -21,7 +21,6 @@ from policyctx.compaction.assembly import History
 from policyctx.compaction.extractive.languages import Cues, cues_of
 from policyctx.compaction.extractive.texts import (
     BARE_PROMPT,
-    NAME,
     QUOTED,
     one_line,
     pieces_of,
@@ -47,6 +46,8 @@ _RETURNED = re.compile(r"\s*<returncode>")
 _MOST_PIECES, _TYPED_PIECES = 125, 12
 # A line of the agent's that is for its client alone.
 _DIRECTIVE = re.compile(r"^::[\w-]+\{[^\n]*\}[ \t]*$", re.MULTILINE)
+# Words of an answer, such as which option is taken; the newest is kept longest.
+SHORT_ANSWER = 3
 # Words of what says more than what the agent does next.
 REPLY = 30
 # The words before the question of a tool behind its answer.
@@ -90,6 +91,21 @@ class Quote(NamedTuple):
     """How many calls came after it, if the agent said it."""
     inner: bool = False
     """Whether it is in the middle of a long message of the user, and no rule."""
+
+
+def place_of(one: Quote) -> tuple[bool, int]:
+    """Return what the order of the conversation goes by: below 0 the lower number is later."""
+    return one.message >= 0, abs(one.message)
+
+
+def replies_in(quotes: Iterable[Quote]) -> set[int]:
+    """Return which messages are short replies of the user to a question of the agent."""
+    found, before = set[int](), ""
+    for one in quotes:
+        if before.endswith(_QUESTION_MARK) and one.user and words_in(one.text) <= SHORT_ANSWER:
+            found.add(one.message)
+        before = "" if one.user else one.text
+    return found
 
 
 def quotes_in(history: History, reading: Reading, skipped: frozenset[int]) -> Iterator[Quote]:
@@ -268,19 +284,15 @@ def _attached(item: Item) -> str:
     return f"[attached {item.kind}: {', '.join(names)}]" if names else f"[attached {item.kind}]"
 
 
-_ORDER, _STRONGER, _MOST_STRONGER, _ERRAND = 4.0, 1.5, 3, 1.0
-_EXACT, _NAMED, _WISH, _QUESTION = 2.0, 2.0, 1.5, -2.0
+_ORDER, _STRONGER, _MOST_STRONGER, _EXACT, _QUESTION = 4.0, 1.5, 3, 2.0, -2.0
 
 
 def weight_of(said: str, cues: Cues) -> tuple[float, bool]:
     """Return the weight of a piece of the user by its words, and whether it binds later work."""
     text = said.partition(ASKED)[0]
     weight = _EXACT if values_in(text) else 0
-    weight += _NAMED if NAME.search(text) else 0
     weight += _QUESTION if text.endswith(_QUESTION_MARK) else 0
     strength = cues.orders.count_in(text)
     if strength:
         weight += _ORDER + _STRONGER * min(strength - 1, _MOST_STRONGER)
-        weight -= _ERRAND if cues.errands.count_in(text) >= strength else 0
-    weight += _WISH * min(cues.wishes.count_in(text), 2)
     return weight, strength > 0

@@ -8,11 +8,10 @@ prefix of that order, written in sections and in the order of the conversation.
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Sequence
-from itertools import chain, groupby, islice
-from operator import attrgetter
+from itertools import chain, groupby
 
 from policyctx.compaction.assembly import History
 from policyctx.compaction.extractive.files import calls_in, files_of
@@ -27,13 +26,14 @@ from policyctx.compaction.extractive.fitting import (
 )
 from policyctx.compaction.extractive.languages import SHIPPED, Cues, Language, cues_of
 from policyctx.compaction.extractive.said import (
-    INTERRUPTED,
     REPLY,
     UNREADABLE,
     Quote,
     ends_of,
     is_answer,
+    place_of,
     quotes_in,
+    replies_in,
 )
 from policyctx.compaction.extractive.state import tasks_of, work_of
 from policyctx.compaction.extractive.texts import lines_in, pieces_of
@@ -58,8 +58,8 @@ _OF_USER = re.compile(
     re.IGNORECASE,
 )
 _LEADS = (":", "：")
-# What closes a line that goes on later. A message of more pieces is not compared with the next one.
-_CLOSING, _MOST_SENT_AGAIN = " .,:;…。，：；", 60
+# Pieces of a settled message of the agent that stays whole; of a longer one the last stay.
+_MOST_WHOLE, _MOST_CLOSING = 9, 4
 _ORDER = re.compile(
     r"(?:never|always|avoid|do(?: not|n't)|(?:\w+ ){0,3}protocol)\b|不要|别|必须|禁止|不得|严禁",
     re.IGNORECASE,
@@ -86,7 +86,7 @@ def gathered(
     def carried(group: Group) -> list[Quote]:
         return [one for found in before for one in found.contents.said.get(group, ())]
 
-    read = _changing(_sent_once(quotes_in(history, reading, skipped | frozenset(others))))
+    read = quotes_in(history, reading, skipped | frozenset(others))
     quotes = [*read] if room is None else with_room(read, room, cues)
     calls = list(calls_in(reading, skipped, cues))
     del reading
@@ -116,6 +116,7 @@ def gathered(
         end = min((one.message for one in users), default=0)
         last = [one._replace(last=True) for one in said if one.message < end]
         said = [one for one in said if one.message >= end]
+    said = [*_settled(said, last, users)]
     made = [call.message for call in calls if call.tool]
 
     def dated(one: Quote) -> Quote:
@@ -127,7 +128,9 @@ def gathered(
     told = {one.text for one in users}
     foreign = (one for found in before for one in _orders_in(found.left_over, told))
     newest = max((one.message for one in last), default=typed)
-    users = [*_once(users)]
+    replies = replies_in(sorted((*users, *said, *last), key=place_of))
+    replies.update(one.message for one in users if one.message < 0)  # these said something new
+    users = [*_once(users, replies=replies)]
     earlier = [one for found in before if (one := found.contents.left_out) is not None]
     left_out = tuple(dict.fromkeys(chain(*earlier))) if earlier else None
     if any(one.gap for one in users):
@@ -149,6 +152,32 @@ def gathered(
         files,
         left_out,
     )
+
+
+def _settled(
+    said: Sequence[Quote], last: Iterable[Quote], users: Iterable[Quote]
+) -> Iterator[Quote]:
+    """Yield what the agent said, of a turn before the newest answered one the ends of its last."""
+    asked = sorted({place_of(one) for one in users})
+    closing = max((place_of(one) for one in chain(said, last) if not one.working), default=None)
+    answered = bisect_left(asked, closing) if closing else 0
+    for turn, group in groupby(said, lambda one: bisect_left(asked, place_of(one))):
+        pieces = [*group]
+        if turn < answered:
+            pieces = [one for one in pieces if one.message == pieces[-1].message]
+            pieces = [*_ends_of(pieces)] if len(pieces) > _MOST_WHOLE else pieces
+        yield from pieces
+
+
+def _ends_of(pieces: Sequence[Quote]) -> Iterator[Quote]:
+    """Yield the first piece, and the last ones with what they are under; a gap is marked."""
+    kept, depth = list[int](), 0
+    for i in reversed(range(len(pieces))):
+        if i in {0, *range(len(pieces) - _MOST_CLOSING, len(pieces))} or pieces[i].depth < depth:
+            kept.append(i)
+            depth = pieces[i].depth
+    for i, before in zip(reversed(kept), (-1, *reversed(kept)), strict=False):
+        yield pieces[i]._replace(gap=pieces[i].gap or int(i > before + 1))
 
 
 def _other_summaries(history: History, reading: Reading, skipped: frozenset[int]) -> dict[int, str]:
@@ -181,60 +210,21 @@ def _orders_in(text: str, told: Container[str]) -> Iterator[Quote]:
             yield Quote(one.text, section, user=False, depth=1)
 
 
-def _once(quotes: Iterable[Quote], seen: Iterable[str] = ()) -> Iterator[Quote]:
-    """Yield the quotes without messages that say nothing new beside those `seen`."""
+def _once(
+    quotes: Iterable[Quote], seen: Iterable[str] = (), replies: Container[int] = ()
+) -> Iterator[Quote]:
+    """Yield the quotes without messages that say nothing new beside those `seen`, or reply."""
     known, missing = {*seen}, 0
     for _, group in groupby(quotes, key=lambda one: one.message):
         first, *others = group
         texts = {first.text, *(one.text for one in others)}
-        if texts <= known:
+        if texts <= known and first.message not in replies:
             missing += sum(one.gap for one in (first, *others) if one.gap > 1)
             continue
         first = first._replace(gap=(first.gap or 1) + missing) if missing else first
-        yield from _changing((first, *others))
+        yield from (first, *others)
         known |= texts
         missing = 0
-
-
-def _sent_once(quotes: Iterable[Quote]) -> Iterator[Quote]:
-    """Yield the quotes without messages of the user that the next one says again.
-
-    It begins each line as they do, and may say more. That the user stopped the agent stands between
-    them or not.
-    """
-    held = list[Quote]()
-    for _, group in groupby(quotes, attrgetter("message")):
-        rest = iter(group)
-        new = [*islice(rest, _MOST_SENT_AGAIN)]
-        if held and len(new) == 1 and INTERRUPTED.fullmatch(new[0].text):
-            held += new
-            continue
-        said = [one.text.rstrip(_CLOSING) for one in held if not INTERRUPTED.fullmatch(one.text)]
-        begun = [one for one in new if not INTERRUPTED.fullmatch(one.text)]
-        again = (_goes_on(*pair) for pair in zip(said, begun, strict=False))
-        if not said or len(said) > len(begun) or not all(again):
-            yield from held
-        held = new if new[0].user and len(new) < _MOST_SENT_AGAIN else []
-        yield from () if held else chain(new, rest)
-    yield from held
-
-
-def _goes_on(text: str, one: Quote) -> bool:
-    return one.user and one.text.startswith(text) and not one.text[len(text) :][:1].isalnum()
-
-
-def _changing(quotes: Iterable[Quote]) -> Iterator[Quote]:
-    """Yield of consecutive quotes of a message with one text the first; the next has a mark."""
-    before: Quote | None = None
-    is_gap = False
-    for one in quotes:
-        if before is None or one.message != before.message:
-            is_gap = False
-        elif one.text == before.text and one.gap <= 1 and not one.last:
-            is_gap = True
-            continue
-        yield one._replace(gap=one.gap or 1) if is_gap else one
-        before, is_gap = one, False
 
 
 def ranked_units(history: History, languages: Sequence[Language] = SHIPPED) -> tuple[Unit, ...]:

@@ -126,39 +126,6 @@ def test_a_message_said_twice_stands_where_it_was_said_first() -> None:
     assert group(later(first, user(rule)), Group.USER) == [f"- {rule}", "- Use port 8081."]
 
 
-def test_a_message_that_is_typed_again_with_more_words_stands_whole() -> None:
-    draft = "Print this in place of it:\nAnother session is running in this folder.\nNo."
-    again = f"{draft} Type /exit, and begin anew."
-    found = told(user(draft), user("[Request interrupted by user]"), user(again))
-    assert found == [
-        "- Print this in place of it:",
-        "  Another session is running in this folder.",
-        "  No. Type /exit, and begin anew.",
-    ]
-    assert told(user(draft), user("Why?"), user(draft))[-1] == "- Why?"
-
-
-@pytest.mark.parametrize("draft", ["Drain hall 1", "Drain hall 1.", "Drain hall 1:\nNot hall 2."])
-@pytest.mark.parametrize("more", ["", " Then seal its lid for the night."])
-def test_of_a_message_that_was_interrupted_and_sent_again_only_the_last_is_quoted(
-    draft: str, more: str
-) -> None:
-    again = f"{draft.rstrip('.')}.{more}" if more else draft
-    whole = told(user("Look at hall 3."), said("Done."), user(again))
-    stopped = user("[Request interrupted by user]")
-    for between in ([], [stopped], [stopped, user(draft), stopped]):
-        messages = [user("Look at hall 3."), said("Done."), user(draft), *between, user(again)]
-        assert told(*messages) == whole
-
-
-def test_a_message_that_was_interrupted_stays_before_another_one() -> None:
-    stopped = user("[Request interrupted by user]")
-    lines = ["- Drain hall 1.", "- [Request interrupted by user]", "- Drain hall 12 first."]
-    assert told(user("Drain hall 1."), stopped, user("Drain hall 12 first.")) == lines
-    answered = told(user("Drain hall 1."), said("Drained."), user("Drain hall 1. Then seal it."))
-    assert answered == ["- Drain hall 1.", "- Drain hall 1. Then seal it."]
-
-
 def test_a_long_answer_stands_alone() -> None:
     answer = "Drop neither of them before the auditors have been here."
     assert told(said("Drop the index?"), user(answer)) == [f"- {answer}"]
@@ -207,23 +174,6 @@ def ranks(*messages: Message) -> dict[str, int]:
     return {re.sub(r"^- (\[agent\] )?", "", unit.text): i for i, unit in enumerate(order)}
 
 
-@pytest.mark.parametrize(
-    ("lasting", "errand"),
-    [
-        ("I prefer the tables without any borders.", "Please draw the tables of the last chapter."),
-        ("我喜欢表格没有边框的那种样子。", "请把上一章的表格先画出来看看。"),
-        ("Ich bevorzuge immer Tabellen ohne Rahmen.", "Bitte zeichne noch die letzten Tabellen."),
-        ("Je préfère toujours les tableaux sans cadre.", "Peux-tu dessiner ces tableaux avant ?"),
-    ],
-    ids=["English", "Chinese", "German", "French"],
-)
-def test_a_lasting_wish_ranks_before_an_errand(lasting: str, errand: str) -> None:
-    talk = [user(f"Rows {i} of the table are in the other file.") for i in range(10, 20)]
-    for pair in ((lasting, errand), (errand, lasting)):
-        found = ranks(*talk[:5], *(user(one) for one in pair), *talk[5:])
-        assert found[lasting] < found[errand]
-
-
 def test_the_newest_answer_of_the_agent_ranks_before_the_older_ones() -> None:
     order = ranks(*(m for i in range(4) for m in (user(f"Mend {i}."), said(f"Pump {i} runs."))))
     found = [text for text in sorted(order, key=lambda one: order[one]) if "runs" in text]
@@ -234,10 +184,10 @@ def test_of_a_long_earlier_answer_the_end_is_kept_first_with_the_title_that_it_i
     parts = [f"Part {i} of the hall is heated at night since then." for i in range(60)]
     done, still = ("\n".join(f"- {one}" for one in parts[i : i + 30]) for i in (0, 30))
     report = said(f"All is warm.\n\n## Done\n\n{done}\n\n## Open\n\n{still}")
-    messages = (user("Why?"), report, user("Mend it."), said("It runs."))
+    messages = (user("Why?"), report, user("Mend it."))
     found = group(summary_of(*messages, max_words=230), Group.AGENT)
     assert found[0] == "- ## Open"
-    assert found[-2:] == [f"   {parts[-1]}", "- It runs."]
+    assert found[-1] == f"   {parts[-1]}"
     assert [line for line in found if "…" in line] == [f"   … {found[1].strip('… ')}"]
     whole = group(summary_of(*messages), Group.AGENT)
     assert [line.strip() for line in whole if "Part" in line] == parts
@@ -250,7 +200,7 @@ def test_the_newest_answer_stays_whole_before_older_ones() -> None:
     option = "## Option {0}\n\n" + "\n".join(f"- Pump {i} of {{0}} is sealed." for i in range(12))
     asked = said("\n\n".join(["Which one?", option.format("A"), option.format("B")]))
     old = said("\n".join(f"Part {i} of the old report says how it was then." for i in range(90)))
-    messages = (user("Why?"), old, user("And now?"), asked, user("Option A."), said("It runs."))
+    messages = (user("Why?"), old, user("And now?"), asked, user("Option A."))
     found = group(summary_of(*messages, max_words=250), Group.AGENT)
     assert sum("Pump" in line for line in found) == 24
     assert [line for line in found[found.index("- Which one?") :] if "…" in line] == []
@@ -700,7 +650,37 @@ def test_an_answer_that_the_users_order_replies_to_stays_whole(order: str) -> No
             "- [while working] I look at the valve first.",
         ]
         again = later(summary, user("Then tell me about all the others."), said("They are warm."))
-        assert group(again, Group.AGENT)[: len(whole)] == whole
+        ends = [whole[0], f" … {PARTS[-4]}", *whole[-3:], "- They are warm."]
+        assert group(again, Group.AGENT) == ends
+
+
+def test_of_a_settled_answer_the_question_stays_with_its_title() -> None:
+    options = "\n".join(f"- Option {i} has the lid of hall {i} at the top." for i in range(9))
+    report = said(
+        f"I read it.\n\n## Findings\n\n{chr(10).join(PARTS)}\n\n## Lid\n\n{options}\nWhich?"
+    )
+    talk = (user("Read it."), report, user("The last one."), said("Done."))
+    ends = ["- I read it.", "  … ## Lid", *(f"   … Option {i}" for i in (6,))]
+    for summary in (summary_of(*talk), later(summary_of(*talk[:2]), *talk[2:])):
+        found = group(summary, Group.AGENT)
+        assert [line[: len(end)] for line, end in zip(found, ends, strict=False)] == ends
+        assert found[-2:] == ["   Which?", "- Done."]
+
+
+def test_of_several_messages_of_a_settled_turn_the_last_stays() -> None:
+    talk = (user("Read it."), said("I have all that I need."), said("Hall 4 is wet. Dry it?"))
+    for more in ((user("yes"), said("It is dry.")), (user("yes"), said("Now"), *ran("dry 4", ""))):
+        found = group(summary_of(*talk, *more), Group.AGENT)
+        assert ("- I have all that I need." in found) == (len(more) > 2)
+        assert "- Hall 4 is wet. Dry it?" in found
+
+
+def test_the_same_short_reply_to_another_question_stays() -> None:
+    first = (user("Look at hall 4."), said("Shall I open the lid?"), user("yes"))
+    more = (said("The pump is old. Shall I seal it?"), user("yes"), said("It is."), user("yes"))
+    expected = ["- Look at hall 4.", "- yes", "- yes"]
+    assert told(*first, *more) == expected
+    assert group(later(summary_of(*first), *more), Group.USER) == expected
 
 
 def test_notes_between_the_notices_of_a_program_are_left_out() -> None:
@@ -752,11 +732,6 @@ def test_where_lines_of_the_user_are_missing_is_marked_over_rounds() -> None:
     first = summary_of(user(f"{text}\n\nNever write outside of /srv/app."), user("Go on."))
     assert " … Part 49 of the plan says how they heat hall 49." in group(first, Group.USER)
     assert later(first) == first
-
-
-def test_behind_equal_lines_of_one_message_is_a_mark() -> None:
-    lines = ["Add the first pump to the list of hall A.", "Again.", "Again.", "Then go on with B."]
-    assert told(user("\n\n".join(lines)))[1:] == [" Again.", f" … {lines[-1]}"]
 
 
 def test_code_in_fences_in_a_description_is_quoted_in_lines() -> None:
