@@ -86,7 +86,7 @@ def gathered(
     def carried(group: Group) -> list[Quote]:
         return [one for found in before for one in found.contents.said.get(group, ())]
 
-    read = quotes_in(history, reading, skipped | frozenset(others))
+    read = _changing(quotes_in(history, reading, skipped | frozenset(others)))
     quotes = [*read] if room is None else with_room(read, room, cues)
     calls = list(calls_in(reading, skipped, cues))
     del reading
@@ -222,9 +222,23 @@ def _once(
             missing += sum(one.gap for one in (first, *others) if one.gap > 1)
             continue
         first = first._replace(gap=(first.gap or 1) + missing) if missing else first
-        yield from (first, *others)
+        yield from _changing((first, *others))
         known |= texts
         missing = 0
+
+
+def _changing(quotes: Iterable[Quote]) -> Iterator[Quote]:
+    """Yield of consecutive quotes of a message with one text the first; the next has a mark."""
+    before: Quote | None = None
+    is_gap = False
+    for one in quotes:
+        if before is None or one.message != before.message:
+            is_gap = False
+        elif one.text == before.text and one.gap <= 1 and not one.last:
+            is_gap = True
+            continue
+        yield one._replace(gap=one.gap or 1) if is_gap else one
+        before, is_gap = one, False
 
 
 def ranked_units(history: History, languages: Sequence[Language] = SHIPPED) -> tuple[Unit, ...]:

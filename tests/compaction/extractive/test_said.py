@@ -465,13 +465,6 @@ def test_an_order_in_the_middle_of_a_long_message_stays() -> None:
     assert len(found) == 26
 
 
-def test_brackets_on_lines_of_their_own_stay_with_the_line_before() -> None:
-    code = "Why does this loop?\nwhile (lid) {\n  drain(pump)\n}\nIt should stop at once, I think."
-    (line, *rest) = group(summary_of(user(code)), Group.USER)
-    assert line == "- Why does this loop?"
-    assert "drain(pump) / }" in "\n".join(rest)
-
-
 def test_a_long_line_of_code_is_not_joined_with_the_next_one() -> None:
     first = "pumps = valves_of(hall=north, lids=(open, shut)) or none"
     code = f"Look at these two lines of the plan:\n\n{first}\ndrain = pumps + 1\n\nAre they right?"
@@ -480,3 +473,8 @@ def test_a_long_line_of_code_is_not_joined_with_the_next_one() -> None:
         "The pump in the hall of the north tower leaks when\nit rains, so mend the valve first."
     )
     assert "leaks when it rains" in summary_of(user(wrapped))
+
+
+def test_behind_equal_lines_of_one_message_is_a_mark() -> None:
+    lines = ["Add the first pump to the list of hall A.", "Again.", "Again.", "Then go on with B."]
+    assert told(user("\n\n".join(lines)))[1:] == [" Again.", f" … {lines[-1]}"]
