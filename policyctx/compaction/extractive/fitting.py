@@ -25,7 +25,7 @@ from policyctx.compaction.extractive.said import (
     weight_of,
 )
 from policyctx.compaction.extractive.state import NEWEST_CALLS
-from policyctx.compaction.extractive.texts import GAP, shortened, values_in
+from policyctx.compaction.extractive.texts import GAP, NAME, shortened, values_in
 from policyctx.compaction.extractive.writing import (
     ENTRY,
     MARK,
@@ -318,7 +318,8 @@ def _weighed(one: Quote, group: Group, recency: float, cues: Cues) -> _Rated:
     weight, hard = weight_of(one.text, cues)
     if hard or group is Group.EARLIER:
         return _Rated(_EARLIER if group is Group.EARLIER else _ORDERS, weight + recency, hard)
-    rate = _LITTLE if weight < 0 else _USERS_FACTS if values_in(one.text) else _USERS_REST
+    is_fact = values_in(one.text) or NAME.search(one.text)
+    rate = _LITTLE if weight < 0 else _USERS_FACTS if is_fact else _USERS_REST
     return _Rated(rate, weight + recency)
 
 

@@ -26,6 +26,10 @@ class Language:
     name: str
     orders: tuple[str, ...] = ()
     """Obligations, prohibitions, preferences and limits."""
+    errands: tuple[str, ...] = ()
+    """Words of orders that hold for one act rather than for all later work, such as `please`."""
+    wishes: tuple[str, ...] = ()
+    """Words of lasting wishes, aims, decisions, and of who is responsible for what."""
     negations: tuple[str, ...] = ()
     """Words that make an order a prohibition."""
     news: tuple[str, ...] = ()
@@ -66,6 +70,15 @@ orders = must|mustn't|never|always|don't|do not|dont|cannot|can't|not|no|only|av
     |stick|prefer|want|rather|please|keep|leave|forbidden|allowed|off limits|at most|at least
     |no more than|limit|maximum|minimum|max|under|within|before|until|deadline|by default|remember
     |forget|careful|important|nothing|nobody|every|refrain|stop|hands off|may not|forbid|forbids
+errands = please|can you|could you|before|until|want|need|let's|now|start|show|check|look|have to
+    |leave|within|not|no|under
+wishes = prefer|preference|i like|i'd like|i hate|i love|rather|style|tone|format|formatting|wording
+    |from now on|whenever|in general|instead of|always|never|no tables|bullets|short|concise|i want
+    |ideally|avoid|contact|talk to|ask|in charge|responsible|owner|owns|boss|manager|supervisor|lead
+    |head of|colleague|approves|sign off|signs off|handles|client|customer|reviewer|goal|aim|target
+    |objective|purpose|success|the point is|what matters|we want|in the end|should end up|decided
+    |decision|agreed|settled|going with|we go with|will use|we use|picked|final|because|confirmed
+    |reason
 negations = not|never|no|nor|without|avoid|forbidden|stop|quit|refrain|except|unless|prohibited
     |forbid|forbids|banned|disallowed|ruled out|taboo|cannot|can't|don't|do not|dont|doesn't|mustn't
     |shouldn't|won't|isn't|aren't|hands off|off limits|exclude|out of scope|nothing|none|nobody
@@ -150,6 +163,11 @@ CHINESE = _language(
 orders = 必须|一定|务必|不要|别|不能|不可|不得|禁止|不许|切勿|勿|只能|只|仅|除非|除了|应该|应当|需要
     |要|请|确保|保证|最多|至少|不超过|不少于|上限|下限|以内|之前|截止|默认|希望|偏好|喜欢|更想|宁可
     |记得|记住|保留|保持|千万|注意|避免|统一|先|不准|无需|不用|严禁|所有|每|都|想|得|限制
+errands = 帮我|请|先|想|要|看看|需要|得|之前|都|麻烦
+wishes = 喜欢|偏好|最好|尽量|一律|统一|以后|习惯|讨厌|不爱|风格|格式|语气|希望|宁可|更想|倾向|别写
+    |不要用|别用|找|联系|负责|对接|老板|经理|主管|领导|同事|老师|问|管|点头|签字|审批|法务|财务|客户
+    |接口人|叫|目标|目的|为了|指标|最终|要达到|成功|验收标准|决定|选择|选用|采用|确定|因为|确认|定为
+    |定了|拍板|敲定|选定
 negations = 不|别|勿|禁|无|非|没有|严禁|除了|除非|避免
 news = 决定|定|改为|因为|原因|发现|确认|结果|失败|还没|未|正在|等
 standing = 必须|务必|不要|不得|不可|禁止|不许|切勿|请勿|不准|不允许|^别|千万|请别|别再|只能|只用
@@ -175,6 +193,7 @@ GERMAN = _language(
     """
 orders = muss|müssen|darf|dürfen|nie|niemals|immer|nicht|kein|keine|keinen|nur|ohne|höchstens
     |mindestens|maximal|bitte|soll|sollen|sollte|vermeide|spätestens|bis|verboten|erlaubt
+wishes = lieber|bevorzuge|ziel|zuständig|entschieden|wichtig|wir nehmen
 negations = nicht|nichts|nie|niemals|kein|keine|keinen|keiner|keinem|keines|ohne|außer|verboten
     |untersagt|tabu|auf keinen fall|unter keinen umständen|statt|anstatt|unverändert|finger weg
     |hör auf|vermeide|verzichte
@@ -212,6 +231,7 @@ FRENCH = _language(
 orders = doit|dois|doivent|jamais|toujours|ne pas|pas de|n'|aucun|aucune|seulement|uniquement|sans
     |au plus|au moins|maximum|minimum|veuillez|s'il te plaît|s'il vous plaît|évite|éviter|interdit
     |avant le|il faut
+wishes = préfère|objectif|responsable|décidé|important|plutôt
 negations = ne|pas|jamais|aucun|aucune|sans|sauf|interdit
 news = décidé|parce que|cause|trouvé|échoué|pas encore|en cours|résultat
 standing = doit|doivent|^jamais/toujours/uniquement/ne/évite/évitez/plutôt|ne … jamais|ne pas|éviter

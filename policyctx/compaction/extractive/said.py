@@ -21,6 +21,7 @@ from policyctx.compaction.assembly import History
 from policyctx.compaction.extractive.languages import Cues, cues_of
 from policyctx.compaction.extractive.texts import (
     BARE_PROMPT,
+    NAME,
     QUOTED,
     one_line,
     pieces_of,
@@ -284,15 +285,19 @@ def _attached(item: Item) -> str:
     return f"[attached {item.kind}: {', '.join(names)}]" if names else f"[attached {item.kind}]"
 
 
-_ORDER, _STRONGER, _MOST_STRONGER, _EXACT, _QUESTION = 4.0, 1.5, 3, 2.0, -2.0
+_ORDER, _STRONGER, _MOST_STRONGER, _ERRAND = 4.0, 1.5, 3, 1.0
+_EXACT, _NAMED, _WISH, _QUESTION = 2.0, 2.0, 1.5, -2.0
 
 
 def weight_of(said: str, cues: Cues) -> tuple[float, bool]:
     """Return the weight of a piece of the user by its words, and whether it binds later work."""
     text = said.partition(ASKED)[0]
     weight = _EXACT if values_in(text) else 0
+    weight += _NAMED if NAME.search(text) else 0
     weight += _QUESTION if text.endswith(_QUESTION_MARK) else 0
     strength = cues.orders.count_in(text)
     if strength:
         weight += _ORDER + _STRONGER * min(strength - 1, _MOST_STRONGER)
+        weight -= _ERRAND if cues.errands.count_in(text) >= strength else 0
+    weight += _WISH * min(cues.wishes.count_in(text), 2)
     return weight, strength > 0

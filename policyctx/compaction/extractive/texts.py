@@ -468,6 +468,10 @@ _HINT = re.compile(rf"[\d/\\_@`\"“「]|\.[A-Za-z]|[a-z][A-Z]|--|{_CJK_NUMBER.p
 _PATH = re.compile(r"[^/\\]*[/\\].+|\w[\w-]*\.\w*[A-Za-z]")
 _ALTERNATIVE = re.compile(r"[A-Za-z]{1,6}/[A-Za-z]{1,6}")
 _NAMED = re.compile(r".*(?:\w_\w|@|\d|[a-z0-9][A-Z])|--\w")
+NAME = re.compile(
+    r"(?<=[a-z,;:] )[A-Z][\w'-]+|(?<=[\u3400-\u9fff，：、“「])\s?[A-Z][\w-]+|“[^”]+”|「[^」]+」"
+)
+"""A name in the middle of a sentence, or a word in Latin letters among others."""
 
 
 def values_in(text: str) -> list[str]:

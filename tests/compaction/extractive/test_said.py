@@ -105,6 +105,23 @@ def ranks(*messages: Message) -> dict[str, int]:
     return {re.sub(r"^- (\[agent\] )?", "", unit.text): i for i, unit in enumerate(order)}
 
 
+@pytest.mark.parametrize(
+    ("lasting", "errand"),
+    [
+        ("I prefer the tables without any borders.", "Please draw the tables of the last chapter."),
+        ("我喜欢表格没有边框的那种样子。", "请把上一章的表格先画出来看看。"),
+        ("Ich bevorzuge immer Tabellen ohne Rahmen.", "Bitte zeichne noch die letzten Tabellen."),
+        ("Je préfère toujours les tableaux sans cadre.", "Peux-tu dessiner ces tableaux avant ?"),
+    ],
+    ids=["English", "Chinese", "German", "French"],
+)
+def test_a_lasting_wish_ranks_before_an_errand(lasting: str, errand: str) -> None:
+    talk = [user(f"Rows {i} of the table are in the other file.") for i in range(10, 20)]
+    for pair in ((lasting, errand), (errand, lasting)):
+        found = ranks(*talk[:5], *(user(one) for one in pair), *talk[5:])
+        assert found[lasting] < found[errand]
+
+
 def test_the_newest_answer_of_the_agent_ranks_before_the_older_ones() -> None:
     order = ranks(*(m for i in range(4) for m in (user(f"Mend {i}."), said(f"Pump {i} runs."))))
     found = [text for text in sorted(order, key=lambda one: order[one]) if "runs" in text]
