@@ -8,7 +8,7 @@ prefix of that order, written in sections and in the order of the conversation.
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import chain, groupby
@@ -58,8 +58,6 @@ _OF_USER = re.compile(
     re.IGNORECASE,
 )
 _LEADS = (":", "：")
-# Pieces of a settled message of the agent that stays whole; of a longer one the last stay.
-_MOST_WHOLE, _MOST_CLOSING = 9, 4
 _ORDER = re.compile(
     r"(?:never|always|avoid|do(?: not|n't)|(?:\w+ ){0,3}protocol)\b|不要|别|必须|禁止|不得|严禁",
     re.IGNORECASE,
@@ -116,7 +114,6 @@ def gathered(
         end = min((one.message for one in users), default=0)
         last = [one._replace(last=True) for one in said if one.message < end]
         said = [one for one in said if one.message >= end]
-    said = [*_settled(said, last, users)]
     made = [call.message for call in calls if call.tool]
 
     def dated(one: Quote) -> Quote:
@@ -152,32 +149,6 @@ def gathered(
         files,
         left_out,
     )
-
-
-def _settled(
-    said: Sequence[Quote], last: Iterable[Quote], users: Iterable[Quote]
-) -> Iterator[Quote]:
-    """Yield what the agent said, of a turn before the newest answered one the ends of its last."""
-    asked = sorted({place_of(one) for one in users})
-    closing = max((place_of(one) for one in chain(said, last) if not one.working), default=None)
-    answered = bisect_left(asked, closing) if closing else 0
-    for turn, group in groupby(said, lambda one: bisect_left(asked, place_of(one))):
-        pieces = [*group]
-        if turn < answered:
-            pieces = [one for one in pieces if one.message == pieces[-1].message]
-            pieces = [*_ends_of(pieces)] if len(pieces) > _MOST_WHOLE else pieces
-        yield from pieces
-
-
-def _ends_of(pieces: Sequence[Quote]) -> Iterator[Quote]:
-    """Yield the first piece, and the last ones with what they are under; a gap is marked."""
-    kept, depth = list[int](), 0
-    for i in reversed(range(len(pieces))):
-        if i in {0, *range(len(pieces) - _MOST_CLOSING, len(pieces))} or pieces[i].depth < depth:
-            kept.append(i)
-            depth = pieces[i].depth
-    for i, before in zip(reversed(kept), (-1, *reversed(kept)), strict=False):
-        yield pieces[i]._replace(gap=pieces[i].gap or int(i > before + 1))
 
 
 def _other_summaries(history: History, reading: Reading, skipped: frozenset[int]) -> dict[int, str]:
