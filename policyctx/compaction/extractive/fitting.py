@@ -17,7 +17,13 @@ from typing import NamedTuple, TypeAlias
 
 from policyctx.compaction.extractive.files import FileState
 from policyctx.compaction.extractive.languages import Cues
-from policyctx.compaction.extractive.said import INTERRUPTED, Quote, weight_of
+from policyctx.compaction.extractive.said import (
+    INTERRUPTED,
+    SHORT_ANSWER,
+    Quote,
+    replies_in,
+    weight_of,
+)
 from policyctx.compaction.extractive.state import NEWEST_CALLS
 from policyctx.compaction.extractive.texts import GAP, NAME, shortened, values_in
 from policyctx.compaction.extractive.writing import (
@@ -68,8 +74,6 @@ _CHANGED_FILE, _OTHER_FILE, _EARLIER = 16.0, 2.0, 40.0
 _OF_WORK = 4.0
 _RATES = {Group.AGENT: 8.0, Group.TASKS: 60.0, Group.STEPS: 8.0, Group.RESULTS: 0.25}
 _LAST = 12.0
-# Words of an answer, such as which option is taken, that is kept longest while it is the newest.
-_SHORT_ANSWER = 3
 # What a word of news weighs against coming last.
 _NEWS = 0.4
 # Characters of a result that is kept before longer ones.
@@ -118,7 +122,7 @@ def ranked(contents: Contents, cues: Cues) -> tuple[Unit, ...]:
 def _newest(users: Sequence[Quote]) -> Quote | None:
     """Return the user's newest message, if it is one short piece."""
     typed = [one for one in users if not (one.pasted or INTERRUPTED.match(one.text))][-2:]
-    if not typed or typed[-1].gap or words_in(typed[-1].text) > _SHORT_ANSWER:
+    if not typed or typed[-1].gap or words_in(typed[-1].text) > SHORT_ANSWER:
         return None
     return typed[-1] if len(typed) == 1 or typed[0].message != typed[1].message else None
 
@@ -175,11 +179,15 @@ def with_room(quotes: Iterable[Quote], room: int, cues: Cues) -> list[Quote]:
 def _repeated(quotes: Sequence[Quote]) -> set[int]:
     """Return which quotes are of messages that say nothing new."""
     known, found, before = (set[str](), set[str]()), set[int](), list[int]()
+    replies = replies_in(quotes)
     for (_, user), group in groupby(range(len(quotes)), lambda i: quotes[i][1:3]):
         for i in before:
             known[quotes[i].user].add(quotes[i].text)
         before = [*group]
-        if all(quotes[i].text in known[user] and not quotes[i].last for i in before):
+        if all(
+            one.text in known[user] and not one.last and one.message not in replies
+            for one in map(quotes.__getitem__, before)
+        ):
             found.update(before)
     return found
 

@@ -47,6 +47,8 @@ _RETURNED = re.compile(r"\s*<returncode>")
 _MOST_PIECES, _TYPED_PIECES = 125, 12
 # A line of the agent's that is for its client alone.
 _DIRECTIVE = re.compile(r"^::[\w-]+\{[^\n]*\}[ \t]*$", re.MULTILINE)
+# Words of an answer, such as which option is taken; the newest is kept longest.
+SHORT_ANSWER = 3
 # Words of what says more than what the agent does next.
 REPLY = 30
 # The words before the question of a tool behind its answer.
@@ -90,6 +92,21 @@ class Quote(NamedTuple):
     """How many calls came after it, if the agent said it."""
     inner: bool = False
     """Whether it is in the middle of a long message of the user, and no rule."""
+
+
+def place_of(one: Quote) -> tuple[bool, int]:
+    """Return what the order of the conversation goes by: below 0 the lower number is later."""
+    return one.message >= 0, abs(one.message)
+
+
+def replies_in(quotes: Iterable[Quote]) -> set[int]:
+    """Return which messages are short replies of the user to a question of the agent."""
+    found, before = set[int](), ""
+    for one in quotes:
+        if before.endswith(_QUESTION_MARK) and one.user and words_in(one.text) <= SHORT_ANSWER:
+            found.add(one.message)
+        before = "" if one.user else one.text
+    return found
 
 
 def quotes_in(history: History, reading: Reading, skipped: frozenset[int]) -> Iterator[Quote]:

@@ -11,8 +11,7 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Sequence
-from itertools import chain, groupby, islice
-from operator import attrgetter
+from itertools import chain, groupby
 
 from policyctx.compaction.assembly import History
 from policyctx.compaction.extractive.files import calls_in, files_of
@@ -27,13 +26,14 @@ from policyctx.compaction.extractive.fitting import (
 )
 from policyctx.compaction.extractive.languages import SHIPPED, Cues, Language, cues_of
 from policyctx.compaction.extractive.said import (
-    INTERRUPTED,
     REPLY,
     UNREADABLE,
     Quote,
     ends_of,
     is_answer,
+    place_of,
     quotes_in,
+    replies_in,
 )
 from policyctx.compaction.extractive.state import tasks_of, work_of
 from policyctx.compaction.extractive.texts import lines_in, pieces_of
@@ -58,8 +58,6 @@ _OF_USER = re.compile(
     re.IGNORECASE,
 )
 _LEADS = (":", "：")
-# What closes a line that goes on later. A message of more pieces is not compared with the next one.
-_CLOSING, _MOST_SENT_AGAIN = " .,:;…。，：；", 60
 _ORDER = re.compile(
     r"(?:never|always|avoid|do(?: not|n't)|(?:\w+ ){0,3}protocol)\b|不要|别|必须|禁止|不得|严禁",
     re.IGNORECASE,
@@ -86,7 +84,7 @@ def gathered(
     def carried(group: Group) -> list[Quote]:
         return [one for found in before for one in found.contents.said.get(group, ())]
 
-    read = _changing(_sent_once(quotes_in(history, reading, skipped | frozenset(others))))
+    read = _changing(quotes_in(history, reading, skipped | frozenset(others)))
     quotes = [*read] if room is None else with_room(read, room, cues)
     calls = list(calls_in(reading, skipped, cues))
     del reading
@@ -127,7 +125,9 @@ def gathered(
     told = {one.text for one in users}
     foreign = (one for found in before for one in _orders_in(found.left_over, told))
     newest = max((one.message for one in last), default=typed)
-    users = [*_once(users)]
+    replies = replies_in(sorted((*users, *said, *last), key=place_of))
+    replies.update(one.message for one in users if one.message < 0)  # these said something new
+    users = [*_once(users, replies=replies)]
     earlier = [one for found in before if (one := found.contents.left_out) is not None]
     left_out = tuple(dict.fromkeys(chain(*earlier))) if earlier else None
     if any(one.gap for one in users):
@@ -181,46 +181,21 @@ def _orders_in(text: str, told: Container[str]) -> Iterator[Quote]:
             yield Quote(one.text, section, user=False, depth=1)
 
 
-def _once(quotes: Iterable[Quote], seen: Iterable[str] = ()) -> Iterator[Quote]:
-    """Yield the quotes without messages that say nothing new beside those `seen`."""
+def _once(
+    quotes: Iterable[Quote], seen: Iterable[str] = (), replies: Container[int] = ()
+) -> Iterator[Quote]:
+    """Yield the quotes without messages that say nothing new beside those `seen`, or reply."""
     known, missing = {*seen}, 0
     for _, group in groupby(quotes, key=lambda one: one.message):
         first, *others = group
         texts = {first.text, *(one.text for one in others)}
-        if texts <= known:
+        if texts <= known and first.message not in replies:
             missing += sum(one.gap for one in (first, *others) if one.gap > 1)
             continue
         first = first._replace(gap=(first.gap or 1) + missing) if missing else first
         yield from _changing((first, *others))
         known |= texts
         missing = 0
-
-
-def _sent_once(quotes: Iterable[Quote]) -> Iterator[Quote]:
-    """Yield the quotes without messages of the user that the next one says again.
-
-    It begins each line as they do, and may say more. That the user stopped the agent stands between
-    them or not.
-    """
-    held = list[Quote]()
-    for _, group in groupby(quotes, attrgetter("message")):
-        rest = iter(group)
-        new = [*islice(rest, _MOST_SENT_AGAIN)]
-        if held and len(new) == 1 and INTERRUPTED.fullmatch(new[0].text):
-            held += new
-            continue
-        said = [one.text.rstrip(_CLOSING) for one in held if not INTERRUPTED.fullmatch(one.text)]
-        begun = [one for one in new if not INTERRUPTED.fullmatch(one.text)]
-        again = (_goes_on(*pair) for pair in zip(said, begun, strict=False))
-        if not said or len(said) > len(begun) or not all(again):
-            yield from held
-        held = new if new[0].user and len(new) < _MOST_SENT_AGAIN else []
-        yield from () if held else chain(new, rest)
-    yield from held
-
-
-def _goes_on(text: str, one: Quote) -> bool:
-    return one.user and one.text.startswith(text) and not one.text[len(text) :][:1].isalnum()
 
 
 def _changing(quotes: Iterable[Quote]) -> Iterator[Quote]:

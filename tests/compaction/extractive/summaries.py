@@ -70,3 +70,7 @@ def group(summary: str, label: Group) -> list[str]:
 
 def _without(mark: re.Match[str]) -> str:
     return f"- [{mark[1]}]" if mark[1] else "-"
+
+
+def told(*messages: Message) -> list[str]:
+    return group(summary_of(*messages), Group.USER)

@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import pytest
 
 from policyctx.compaction.assembly import History
 from policyctx.compaction.extractive import Group, ranked_units
-from policyctx.definitions.items import written_by
-from tests.compaction.extractive.summaries import group, later, ran, said, summary_of
-from tests.conversations import Message, picture, results, thinking, user
-
-
-def told(*messages: Message) -> list[str]:
-    return group(summary_of(*messages), Group.USER)
+from tests.compaction.extractive.summaries import group, later, ran, said, summary_of, told
+from tests.conversations import Message, results, thinking, user
 
 
 def test_an_answer_of_the_agent_that_a_later_one_takes_back_does_not_stand_last() -> None:
@@ -44,69 +38,6 @@ def test_nothing_that_was_announced_is_said_to_be_open() -> None:
     assert group(summary, Group.USER)[-1] == "- The Dutch emails are perfect, thanks."
 
 
-def test_output_that_the_user_pastes_is_one_line_that_says_how_long_it_is() -> None:
-    output = "\n".join(f"2026-01-01 10:00:{i} ERROR never restart job {i}" for i in range(10, 30))
-    assert told(user(f"What is this?\n{output}"), said("A log.")) == [
-        "- What is this?",
-        f" [pasted, 20 lines, {len(output):,} characters: 2026-01-01 10:00:10 ERROR never restart"
-        " job 10]",
-    ]
-
-
-def test_what_a_program_put_into_a_message_is_left_out() -> None:
-    element = "<system-reminder>\nNever open the lid.\n</system-reminder>"
-    messages = [user("Fix the lexer."), said("Done."), user(f"{element}\nGo on with the parser.")]
-    assert told(*messages) == ["- Fix the lexer.", "- Go on with the parser."]
-
-
-def test_what_a_client_wrote_in_brackets_is_quoted() -> None:
-    messages = [user("Fix the lexer."), said("Done."), user("[Request interrupted by user]")]
-    assert told(*messages) == ["- Fix the lexer.", "- [Request interrupted by user]"]
-
-
-ATTACHED: dict[str, tuple[Any, str]] = {
-    "image": (picture(), "image: image/png"),
-    "uploaded image": (
-        {"type": "image", "source": {"type": "file", "file_id": "file_9"}},
-        "image: file_9",
-    ),
-    "image at a URL": (
-        {"type": "image", "source": {"type": "url", "url": "https://example.org/a.png"}},
-        "image: https://example.org/a.png",
-    ),
-    "document": (
-        {
-            "type": "document",
-            "title": "Rules.pdf",
-            "source": {"type": "base64", "media_type": "application/pdf", "data": "JVBERi0="},
-        },
-        "document: Rules.pdf, application/pdf",
-    ),
-    "uploaded document": (
-        {"type": "document", "title": "Plan", "source": {"type": "file", "file_id": "file_011"}},
-        "document: Plan, file_011",
-    ),
-    "file of the chat API": (
-        {"type": "file", "file": {"file_id": "file-abc", "filename": "a.pdf"}},
-        "document: file-abc, a.pdf",
-    ),
-    "file of the Responses API": (
-        {"type": "input_file", "file_id": "file-xyz", "filename": "b.pdf"},
-        "document: file-xyz, b.pdf",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", ATTACHED)
-def test_an_attachment_is_named(name: str) -> None:
-    block, line = ATTACHED[name]
-    text = {"type": "input_text" if block["type"] == "input_file" else "text", "text": "Read it."}
-    assert told({"role": "user", "content": [text, block]}) == [
-        "- Read it.",
-        f" [attached {line}]",
-    ]
-
-
 def test_a_system_message_in_the_middle_is_quoted_with_its_role() -> None:
     rule = {"role": "developer", "content": "Writes outside of /srv/app are forbidden."}
     assert told(user("Deploy."), rule, said("I do."))[1:] == [
@@ -124,39 +55,6 @@ def test_a_message_said_twice_stands_where_it_was_said_first() -> None:
     ]
     first = summary_of(user(rule), user("Use port 8081."))
     assert group(later(first, user(rule)), Group.USER) == [f"- {rule}", "- Use port 8081."]
-
-
-def test_a_message_that_is_typed_again_with_more_words_stands_whole() -> None:
-    draft = "Print this in place of it:\nAnother session is running in this folder.\nNo."
-    again = f"{draft} Type /exit, and begin anew."
-    found = told(user(draft), user("[Request interrupted by user]"), user(again))
-    assert found == [
-        "- Print this in place of it:",
-        "  Another session is running in this folder.",
-        "  No. Type /exit, and begin anew.",
-    ]
-    assert told(user(draft), user("Why?"), user(draft))[-1] == "- Why?"
-
-
-@pytest.mark.parametrize("draft", ["Drain hall 1", "Drain hall 1.", "Drain hall 1:\nNot hall 2."])
-@pytest.mark.parametrize("more", ["", " Then seal its lid for the night."])
-def test_of_a_message_that_was_interrupted_and_sent_again_only_the_last_is_quoted(
-    draft: str, more: str
-) -> None:
-    again = f"{draft.rstrip('.')}.{more}" if more else draft
-    whole = told(user("Look at hall 3."), said("Done."), user(again))
-    stopped = user("[Request interrupted by user]")
-    for between in ([], [stopped], [stopped, user(draft), stopped]):
-        messages = [user("Look at hall 3."), said("Done."), user(draft), *between, user(again)]
-        assert told(*messages) == whole
-
-
-def test_a_message_that_was_interrupted_stays_before_another_one() -> None:
-    stopped = user("[Request interrupted by user]")
-    lines = ["- Drain hall 1.", "- [Request interrupted by user]", "- Drain hall 12 first."]
-    assert told(user("Drain hall 1."), stopped, user("Drain hall 12 first.")) == lines
-    answered = told(user("Drain hall 1."), said("Drained."), user("Drain hall 1. Then seal it."))
-    assert answered == ["- Drain hall 1.", "- Drain hall 1. Then seal it."]
 
 
 def test_a_long_answer_stands_alone() -> None:
@@ -234,10 +132,10 @@ def test_of_a_long_earlier_answer_the_end_is_kept_first_with_the_title_that_it_i
     parts = [f"Part {i} of the hall is heated at night since then." for i in range(60)]
     done, still = ("\n".join(f"- {one}" for one in parts[i : i + 30]) for i in (0, 30))
     report = said(f"All is warm.\n\n## Done\n\n{done}\n\n## Open\n\n{still}")
-    messages = (user("Why?"), report, user("Mend it."), said("It runs."))
+    messages = (user("Why?"), report, user("Mend it."))
     found = group(summary_of(*messages, max_words=230), Group.AGENT)
     assert found[0] == "- ## Open"
-    assert found[-2:] == [f"   {parts[-1]}", "- It runs."]
+    assert found[-1] == f"   {parts[-1]}"
     assert [line for line in found if "…" in line] == [f"   … {found[1].strip('… ')}"]
     whole = group(summary_of(*messages), Group.AGENT)
     assert [line.strip() for line in whole if "Part" in line] == parts
@@ -250,7 +148,7 @@ def test_the_newest_answer_stays_whole_before_older_ones() -> None:
     option = "## Option {0}\n\n" + "\n".join(f"- Pump {i} of {{0}} is sealed." for i in range(12))
     asked = said("\n\n".join(["Which one?", option.format("A"), option.format("B")]))
     old = said("\n".join(f"Part {i} of the old report says how it was then." for i in range(90)))
-    messages = (user("Why?"), old, user("And now?"), asked, user("Option A."), said("It runs."))
+    messages = (user("Why?"), old, user("And now?"), asked, user("Option A."))
     found = group(summary_of(*messages, max_words=250), Group.AGENT)
     assert sum("Pump" in line for line in found) == 24
     assert [line for line in found[found.index("- Which one?") :] if "…" in line] == []
@@ -343,16 +241,6 @@ def test_of_a_developers_messages_the_prohibitions_stay() -> None:
     assert told(*messages) == ["- Ship.", "- developer: Do not spawn agents at all for this task."]
 
 
-def test_what_stands_behind_an_empty_fence_was_typed() -> None:
-    text = "Input:\n\n```text\n\n```\n\nYou **MUST** look at the input (if not empty) of `a/b`."
-    typed = text.rpartition("\n")[2]
-    assert told(user(text)) == [f"- Input: {typed}"]
-
-
-def test_an_element_without_text_has_no_line() -> None:
-    assert told(user("Go on.\n\n<bash-stderr></bash-stderr>")) == ["- Go on."]
-
-
 def test_the_lead_of_a_list_of_the_agent_stands_once() -> None:
     long = "and what it took to find out why the pump of the cellar stops at night without a cause"
     text = f"Two commits, not pushed:\n- 1a2b3c4 {long}.\n- 2b3c4d5 {long}.\n- 3c4d5e6 {long}."
@@ -376,6 +264,8 @@ def test_what_the_agent_said_before_a_call_leaves_with_the_next_turn() -> None:
 
 
 NOTE = "Pump {} is sealed, its valve turns again, and the test of the whole hall passes. The lid"
+
+
 NOTE += " of the next one is loose, so I look at it now."
 
 
@@ -436,15 +326,6 @@ def test_no_note_stays_behind_an_answer() -> None:
     assert "Pump" not in summary_of(user("Mend them."), *worked(1, 2), said("All are sealed."))
 
 
-def test_of_a_template_the_beginning_and_the_end_are_kept() -> None:
-    text = "\n\n".join(f"Then part {i} of the template is filled in by them." for i in range(60))
-    order = user(f"{text}\n\nNever write outside of /srv/app.")
-    found = told(order, user("Go on with hall 4."))
-    assert len(found) == 25
-    assert found[-2:] == [" Never write outside of /srv/app.", "- Go on with hall 4."]
-    assert group(later(summary_of(order), user("Go on with hall 4.")), Group.USER) == found
-
-
 def test_of_the_newest_message_the_middle_is_quoted_as_well() -> None:
     parts = [f"{i}. Then part {i} of the template is filled in by them." for i in range(60)]
     parts[20] = "20. **Stop and report**: the command ends behind this part."
@@ -459,11 +340,6 @@ def test_what_the_agent_announces_last_is_quoted() -> None:
     found = group(summary_of(user("Mend it."), said(last)), Group.AGENT)
     assert found == ["- The port was taken on both of the machines.", *found[1:]]
     assert found[1:] == [" Let me add a test, and commit it:"]
-
-
-def test_pasted_text_in_a_summary_of_another_writer_is_left_out() -> None:
-    foreign = "We use port 8081.\n```\n" + "x = compute(1)\n" * 9 + "```"
-    assert group(later(foreign, user("Go on.")), Group.EARLIER) == ["- We use port 8081."]
 
 
 def test_what_was_announced_and_what_was_found_stand_together() -> None:
@@ -490,142 +366,6 @@ def test_what_the_agent_said_before_its_last_messages_is_marked_as_older() -> No
     assert "- [agent] The compile error at line 171 is not fixed yet." in summary.split("\n")
 
 
-def test_of_a_template_the_rules_stay_before_its_headings() -> None:
-    steps = "\n\n".join(f"## Part {i}\n\nThen part {i} is filled in by them." for i in range(40))
-    rules = ["Tasks MUST be in order.", "Each label MUST be unique."]
-    found = told(user("\n\n".join(["Begin.", steps, *rules, steps])), user("Go on."))
-    assert [line.strip(" …") for line in found if line.strip(" …") in rules] == rules
-    assert len(found) < 30
-
-
-def test_a_compaction_that_only_its_provider_can_read_is_named() -> None:
-    compaction = {"type": "compaction", "id": "cmp_1", "encrypted_content": "gAAAA"}
-    found = told(user("Use port 8081."), compaction, user("Go on with hall 4."))
-    assert found[1].startswith("- [compaction that only its provider can read")
-    assert [found[0], found[2]] == ["- Use port 8081.", "- Go on with hall 4."]
-
-
-def test_of_another_summary_the_orders_and_the_users_words_stand_under_their_titles() -> None:
-    foreign = (
-        "Analysis of the work so far: `a.py` is half done.\n\n## Decisions\n\n- We use port 8081"
-        " for `hall_4`.\n\n## Current work\n\n- Mend `a.py`, whose build fails at line 7.\n"
-        "\n6. All User Messages:\n\n"
-        + "".join(f'   - "Mend the `pump_{i}` of hall 4 and tell me about it"\n' for i in range(5))
-        + "\n7. Errors:\n\n   - Line 171 of `b.py` fails to compile.\n   - The build is red.\n"
-        "\n## Notes\n\n- Hall 4 is old.\n- Never edit `vendor/` by hand.\n"
-        "- **CURRENT error**: `a.py` cannot be read.\n- Still needs a test.\n- [x] Hall 3: done.\n"
-    )
-    first = later(foreign, user("Go on with hall 4."))
-    found = group(first, Group.EARLIER)
-    assert found == [
-        "- 6. All User Messages:",
-        *(f'  "Mend the `pump_{i}` of hall 4 and tell me about it"' for i in range(5)),
-        "- ## Notes",
-        "  Never edit `vendor/` by hand.",
-    ]
-    assert group(later(first, user("Go on with hall 5.")), Group.EARLIER) == found
-
-
-def test_of_another_summary_what_the_user_says_in_the_same_words_is_left_out() -> None:
-    told = [f"Mend the pump {i} of hall 4 today and tell me what it was" for i in range(5)]
-    quoted = "".join(f'   - "{one}"\n' for one in told)
-    foreign = f"6. All User Messages:\n{quoted}\n7. Notes:\n"
-    again = later(foreign, *map(user, told[:4]))
-    assert group(again, Group.EARLIER) == ["- 6. All User Messages:", f'  "{told[4]}"']
-    assert group(later(foreign, *map(user, told)), Group.EARLIER) == []
-
-
-def test_of_another_summary_a_protocol_and_instructions_are_quoted() -> None:
-    tasks = "".join(f"   - Mend the pump {i} of hall 4 as the plan says it\n" for i in range(5))
-    close = "Session close protocol (git add, sync, git push) after all tasks complete"
-    foreign = (
-        f"7. Pending Tasks:\n{tasks}   - {close}\n"
-        "\n## Key Instructions\n\n- The tests run with `make check`.\n"
-        "\n## Next Steps\n\n- Mend the valve.\n"
-    )
-    assert group(later(foreign, user("Go on.")), Group.EARLIER) == [
-        "- 7. Pending Tasks:",
-        f"  {close}",
-        "- ## Key Instructions",
-        "  The tests run with `make check`.",
-    ]
-
-
-TEMPLATES = {
-    "a title": "## User Input\n\n```text\n{given}\n```\n\n"
-    "You **MUST** consider the user input.\n\n{steps}",
-    "fields": "---\ndescription: Plan it\n---\n\n# Arguments\n\n```\n{given}\n```\n{steps}",
-    "elements": "<command-name>/plan</command-name>\n<command-args>{given}</command-args>\n{steps}",
-}
-STEPS = "\n\n".join(f"{i}. Always fill in part {i} of the plan." for i in range(50))
-
-
-@pytest.mark.parametrize("text", TEMPLATES.values(), ids=TEMPLATES)
-def test_of_a_command_the_users_input_stands_without_its_template(text: str) -> None:
-    given = "Plan the cellar of hall 4 as `plan.md` says.\nNever touch the pump in it."
-    prompt = user(text.format(given=given, steps=STEPS))
-    first = summary_of(prompt)
-    answered = later(first, said("Planned."), user("Go on."))
-    for found in (told(prompt), group(answered, Group.USER), told(prompt, user("Go on."))):
-        typed = [line.strip(" -") for line in found if not line.strip(" -").startswith("[")]
-        assert "\n".join(typed).removeprefix("/plan\n").removesuffix("\nGo on.") == given
-        assert len(found) < 6
-
-
-def test_a_template_without_an_input_is_what_the_user_wants() -> None:
-    template = TEMPLATES["a title"].format(
-        given="", steps="## Outline\n\nRead `plan.md` of hall 4 first. Write `tasks.md`."
-    )
-    assert told(user(template)) == [
-        "- [prompt without input, 3 lines, 102 characters: Read `plan.md` of hall 4 first. Write"
-        " `tasks.md`.]",
-        "  > You **MUST** consider the user input.",
-        "   > ## Outline",
-        "    > Read `plan.md` of hall 4 first.",
-        "    > Write `tasks.md`.",
-    ]
-
-
-@pytest.mark.parametrize(
-    ("kind", "begins"),
-    [("a title", "0. Always fill in part 0 of the plan."), ("fields", "description: Plan it")],
-)
-def test_of_a_prompt_that_was_answered_one_line_says_what_it_is(kind: str, begins: str) -> None:
-    prompt = user(TEMPLATES[kind].format(given="", steps=STEPS))
-    newest = told(prompt)
-    assert len(newest) > 40
-    answered = [said("Planned."), user("Never touch the pump."), said("Fine.")]
-    once = told(prompt, *answered)
-    again = group(later(summary_of(prompt), *answered), Group.USER)
-    assert once == again == [newest[0], "- Never touch the pump."]
-    assert newest[0].endswith(f"characters: {begins}]")
-
-
-@pytest.mark.parametrize(
-    ("answer", "count"), [("Planned.", 1), ("Planned. Which hall comes first?", 52), ("", 52)]
-)
-def test_a_prompt_is_quoted_whole_until_the_agent_has_answered_it(answer: str, count: int) -> None:
-    prompt = user(TEMPLATES["a title"].format(given="", steps=STEPS))
-    new = [*ran("make check", "9 passed"), *([said(answer)] if answer else [])]
-    assert len(told(prompt, *new)) == count
-    assert len(group(later(summary_of(prompt), *new), Group.USER)) == count
-
-
-def test_a_form_with_an_empty_input_that_speaks_of_the_users_input_stays_whole() -> None:
-    rules = "Never open the lid of hall 4. Ask before each user input is stored on port 8081."
-    form = user(f"# Input\n```\n\n```\n{rules}")
-    assert any("Never open the lid" in one for one in told(form, said("Fine."), user("Go on.")))
-
-
-@pytest.mark.parametrize("title", ["## Input", "# Arguments", "## User Input", "## Task"])
-@pytest.mark.parametrize("fence", ["```\nlid: 4\n```", "lid: 4", "```\n\n```"])
-def test_a_message_of_the_user_in_the_form_of_a_prompt_stays_whole(title: str, fence: str) -> None:
-    rules = [f"Never open the lid of hall {i}, not even at night." for i in range(9)]
-    typed = "\n\n".join([title, fence, "## Rules", *rules])
-    found = told(user(typed), said("Fine."), user("Go on."))
-    assert [line.strip(" …") for line in found if "hall" in line] == rules
-
-
 HELD_UP = "[Request interrupted by user]"
 
 
@@ -644,37 +384,6 @@ def test_an_interruption_is_not_kept_before_what_the_user_said() -> None:
     rule = "Never open the lid of hall 4 without the keeper."
     found = summary_of(user(rule), said("Fine."), user(HELD_UP), max_words=16)
     assert rule in found
-
-
-GIVEN = "## Goal\nBuild the importer of hall 4.\nNever open the lid."
-
-
-@pytest.mark.parametrize("kind", TEMPLATES)
-def test_an_input_that_begins_with_a_heading_stays_with_its_prompt(kind: str) -> None:
-    prompt = user(TEMPLATES[kind].format(given=GIVEN, steps=STEPS))
-    answered = [said("Planned."), user("Go on."), said("Fine.")]
-    for found in (
-        told(prompt, *answered),
-        group(later(summary_of(prompt), *answered), Group.USER),
-    ):
-        assert [line for line in GIVEN.splitlines() if not any(line in one for one in found)] == []
-
-
-@pytest.mark.parametrize(
-    "rules",
-    ["Never open the lid of hall 9.", "## Rules\n\nNever open the lid of hall 9.\n\nUse port 81."],
-)
-def test_rules_beside_a_prompt_without_input_stay_over_rounds(rules: str) -> None:
-    prompt = TEMPLATES["fields"].format(given="", steps=STEPS)
-    blocks = [{"type": "text", "text": one} for one in (prompt, rules)]
-    message = {"role": "user", "content": blocks}
-    answered = [said("Planned."), user("Go on."), said("Fine.")]
-    once = summary_of(message, *answered)
-    for summary in (once, later(once, user("And then?"), said("Done."))):
-        assert all(one in summary for one in rules.split("\n\n"))
-    again = later(summary_of(message), *answered)
-    assert all(one in again for one in rules.split("\n\n"))
-    assert "Always fill in" not in again
 
 
 def test_an_order_of_one_word_between_others_is_quoted() -> None:
@@ -700,15 +409,15 @@ def test_an_answer_that_the_users_order_replies_to_stays_whole(order: str) -> No
             "- [while working] I look at the valve first.",
         ]
         again = later(summary, user("Then tell me about all the others."), said("They are warm."))
-        assert group(again, Group.AGENT)[: len(whole)] == whole
+        assert group(again, Group.AGENT) == [*whole, "- They are warm."]
 
 
-def test_notes_between_the_notices_of_a_program_are_left_out() -> None:
-    notice = user("<task-notification>\n<status>completed</status>\n</task-notification>")
-    waits = [said("Two agents run; I wait for both of them."), notice]
-    summary = summary_of(user("Mend it."), *waits, *ran("make", "ok"), said("The pump runs."))
-    assert "wait for both" not in summary
-    assert group(summary, Group.AGENT) == ["- The pump runs."]
+def test_the_same_short_reply_to_another_question_stays() -> None:
+    first = (user("Look at hall 4."), said("Shall I open the lid?"), user("yes"))
+    more = (said("The pump is old. Shall I seal it?"), user("yes"), said("It is."), user("yes"))
+    expected = ["- Look at hall 4.", "- yes", "- yes"]
+    assert told(*first, *more) == expected
+    assert group(later(summary_of(*first), *more), Group.USER) == expected
 
 
 def test_of_an_answer_of_a_thousand_sentences_the_end_stays() -> None:
@@ -723,17 +432,6 @@ def test_an_option_with_a_negation_in_its_name_forbids_nothing() -> None:
     assert told(user("Ship it."), allowed) == ["- Ship it."]
     note = {"role": "developer", "content": "Those tools cannot be called from in there."}
     assert told(user("Ship it."), note) == ["- Ship it."]
-
-
-def test_of_another_summary_what_was_not_done_then_is_left_out() -> None:
-    foreign = (
-        "## Work\n\n- `a.py` is NOT yet modified.\n- NOT yet modified: `b.py`.\n- No test ran."
-        "\n\n## Constraints\n\n- Port 8081 is taken."
-    )
-    assert group(later(foreign, user("Go on.")), Group.EARLIER) == [
-        "- ## Constraints",
-        "  Port 8081 is taken.",
-    ]
 
 
 def said_in(summary: str) -> list[str]:
@@ -754,37 +452,12 @@ def test_where_lines_of_the_user_are_missing_is_marked_over_rounds() -> None:
     assert later(first) == first
 
 
-def test_behind_equal_lines_of_one_message_is_a_mark() -> None:
-    lines = ["Add the first pump to the list of hall A.", "Again.", "Again.", "Then go on with B."]
-    assert told(user("\n\n".join(lines)))[1:] == [" Again.", f" … {lines[-1]}"]
-
-
-def test_code_in_fences_in_a_description_is_quoted_in_lines() -> None:
-    code = "```pony\nfun take() =>\n  // consume it, the compiler has an error\n  match it\n}\n```"
-    text = f"<task>\nThe match of an alias compiles. It is wrong here.\n{code}\nMend it.\n</task>"
-    quoted = "fun take() => / // consume it, the compiler has an error / match it / }"
-    assert f" {quoted}" in told(user(text))
-
-
-def test_long_code_in_fences_in_a_description_is_one_line() -> None:
-    code = "\n".join(f"    call_{i}(with_{i})" for i in range(40))
-    text = f"<task>\nThe calls below have the wrong order, as you see.\n```\n{code}\n```\n</task>"
-    assert any(line.startswith(" [pasted, 40 lines") for line in told(user(text)))
-
-
 def test_an_order_in_the_middle_of_a_long_message_stays() -> None:
     order = "Never touch the tests of the old halls."
     parts = "\n\n".join(f"Then part {i} of the template is filled in by them." for i in range(30))
     found = told(user(f"{parts}\n\n{order}\n\n{parts}"), user("Go on."))
     assert f" … {order}" in found
     assert len(found) == 26
-
-
-def test_brackets_on_lines_of_their_own_stay_with_the_line_before() -> None:
-    code = "Why does this loop?\nwhile (lid) {\n  drain(pump)\n}\nIt should stop at once, I think."
-    (line, *rest) = group(summary_of(user(code)), Group.USER)
-    assert line == "- Why does this loop?"
-    assert "drain(pump) / }" in "\n".join(rest)
 
 
 def test_a_long_line_of_code_is_not_joined_with_the_next_one() -> None:
@@ -797,16 +470,6 @@ def test_a_long_line_of_code_is_not_joined_with_the_next_one() -> None:
     assert "leaks when it rains" in summary_of(user(wrapped))
 
 
-def test_what_a_command_stands_for_is_a_line_of_its_program() -> None:
-    typed = user("<command-message>look</command-message>\n<command-name>/look</command-name>")
-    stands = written_by("program", user("You look at pumps.\n\nAnswer in three bullets."))
-    line = "- [program: You look at pumps. Answer in three bullets.]"
-    first = summary_of(typed, stands, said("I look."))
-    assert group(first, Group.USER) == ["- /look", line]
-    assert line in later(first, said("Done."))
-    assert "three bullets" not in summary_of(user("Look."), stands, said("I look."))
-
-
-def test_instructions_in_an_element_of_the_task_are_quoted() -> None:
-    task = "<instructions>\nRun one command in each reply.\n\nThen deliver.\n</instructions>"
-    assert "Run one command in each reply." in summary_of(user(task))
+def test_behind_equal_lines_of_one_message_is_a_mark() -> None:
+    lines = ["Add the first pump to the list of hall A.", "Again.", "Again.", "Then go on with B."]
+    assert told(user("\n\n".join(lines)))[1:] == [" Again.", f" … {lines[-1]}"]
