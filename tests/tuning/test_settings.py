@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from policyctx.tuning.settings import (
     tool_rules,
 )
 
+IS_LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 HEAD = "apiVersion: policyctx/v1\nname: mine\n"
 OFFLOADING = """
 min_tokens: 1000
@@ -150,7 +152,9 @@ def test_every_setting_of_the_grid_and_beside_it_is_a_valid_policy(preset: str) 
     found = Incumbent(preset)
     space = space_for(found)
     tools = tool_rules([frozenset({"Read"})] * 3)
-    for setting in {*space.grid(), *space.neighbours(Setting(), tools)}:
+    settings = list(dict.fromkeys([*space.grid(), *space.neighbours(Setting(), tools)]))
+    first = preset_names().index(preset) % 3
+    for setting in settings if IS_LONG else settings[first::3]:
         assert tried(found.text(setting, name="made")) is not None, str(setting)
 
 

@@ -164,8 +164,8 @@ def test_the_warning_names_the_compaction_before_which_the_step_has_its_place(
 @pytest.mark.parametrize(
     "given",
     [
-        {"rows": [*range(200_000)]},
-        {"edits": [{"old": f"{i}", "new": "x"} for i in range(60_000)]},
+        {"rows": [*range(2_000)]},
+        {"edits": [{"old": f"{i}", "new": "x"} for i in range(600)]},
         {LARGE: 1},
     ],
     ids=["numbers", "short strings", "a key"],
@@ -175,7 +175,7 @@ def test_a_drop_is_advised_for_a_call_without_a_long_string(
     given: dict[str, Any], rules: str, tmp_path: Path
 ) -> None:
     messages = [user(), call("c0", "Write", given), results(("c0", "done"))]
-    named = f"model: {{tokenizer: approximate}}\n{rules}\n"
+    named = f"model: {{tokenizer: approximate, context_window: 2000}}\n{rules}\n"
     (warning,) = session(tmp_path / "a", policy(named)).apply(messages).warnings
     assert "no string in its input is longer than its placeholder" in warning
     found = re.search("such as the step `{(.*)}`", warning)
