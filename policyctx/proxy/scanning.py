@@ -13,10 +13,12 @@ import orjson
 
 _SPACE = re.compile(rb"[ \t\r\n]*+")
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
-# The next string that is long, escaped or not ASCII, and the sign of a name behind it.
+# The next string that is long, escaped or not ASCII, and the sign of a name behind it, or a
+# thousand other strings. A possessive group would match wrongly before Python 3.11.5, and of an
+# atomic one without a bound each string would take memory.
 _NOT_SHORT = re.compile(
-    rb'[^"]*+(?:"[^"\\\x80-\xff]{0,99}+"[^"]*+)*+'
-    rb'(?P<string>"[^"\\]*+(?:\\.[^"\\]*+)*+")(?P<is_name>[ \t\r\n]*+:)?',
+    rb'[^"]*+(?>(?:"[^"\\\x80-\xff]{0,99}+"[^"]*+){0,1000})'
+    rb'(?:(?P<string>"[^"\\]*+(?:\\.[^"\\]*+)*+")(?P<is_name>[ \t\r\n]*+:)?)?',
     re.DOTALL,
 )
 # What may follow a value; a number could go on with anything else.
@@ -168,10 +170,11 @@ class Scanner:
         parts: list[str] = []
         at, size = self._start, 0
         # Not `finditer`, which would look for a last one from each place on.
-        while found := _NOT_SHORT.match(self._raw, at):
-            first, last = found.span("string")
+        while (found := _NOT_SHORT.match(self._raw, at)) and found.end() > at:
+            first, last = found.span("string") if found["string"] else (found.end(), found.end())
             # A name is kept, as it may occur twice.
             string = json.dumps(orjson.loads(found["string"])) if found["is_name"] else '""'
+            string = string if first < last else ""
             parts += (self._raw[at:first].decode("ascii"), string)
             size += first - at + len(string)
             self._ends.append(last)

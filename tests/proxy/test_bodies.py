@@ -371,6 +371,13 @@ def test_a_body_grows_up_to_the_limits_and_may_shrink_again() -> None:
         read_body(raw, "messages", earlier, SMALL)
 
 
+def test_a_string_behind_thousands_of_short_ones_is_read_as_json() -> None:
+    messages = [{"role": "user", "content": [f"Hall {i}." for i in range(3_500)]}]
+    sent = {"messages": [*messages, {"role": "user", "content": "Lüfte"}], "é": {"é": 1}}
+    read = read_body(orjson.dumps(sent, option=orjson.OPT_INDENT_2), "messages")
+    assert read.messages == sent["messages"]
+
+
 def test_signs_in_texts_are_no_values() -> None:
     raw = orjson.dumps({"messages": [{"content": "f(a, [b], {c}) " * 100}]})
     assert read_body(raw, "messages", limits=SMALL).values <= 10
