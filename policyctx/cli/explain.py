@@ -298,7 +298,8 @@ def explain(
         report = _report(planned, positions) | given.report(session)
         report |= plans.breakpoints_report(placed) | plans.window_report(planned)
         report |= {"repaired": repaired, "redacted": dict(_redacted(planned))}
-        report["carry"] = [asdict(point) for point in _carried(session.policy, given)[0]]
+        points, report["not_carried"] = _carried(session.policy, given)
+        report["carry"] = [asdict(point) for point in points]
         output.print_json(report)
         return
     output.print_wrapped(out, plans.verdict(planned))

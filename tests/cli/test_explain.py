@@ -252,6 +252,7 @@ def test_what_would_be_carried_is_listed_with_its_line(policy: Path, tmp_path: P
     assert policyctx("explain", policy, order).stdout.splitlines()[-1] == (
         f"not carried: 1 more, for which carry has no room, 10 tokens and 10 files ({policy}:14)"
     )
+    assert report(policy, order)["not_carried"] == 1
     policy.write_text(POLICY, encoding="utf-8")
     assert report(policy, order)["carry"] == []
 
