@@ -35,9 +35,6 @@ _WITH_COMMANDS = re.compile(
 # The beginnings of words that do not say what is forbidden.
 _LITTLE = frozenset(("an", "any", "branch", "in", "it", "of", "on", "run", "the", "to", "use"))
 _LEAST_WORDS = 2
-_CONDITION = re.compile(
-    r"\b(?:without|unless|until|before|except|if|ohne|sans)\b|除非|未经|之前", re.IGNORECASE
-)
 
 How: TypeAlias = Literal["before", "said again", "read again", "done"]
 
@@ -289,7 +286,7 @@ def _does(call: Call, point: HistoryPoint) -> bool:
         or any(one.startswith(value) for value in values if " " in value for one in ran)
         # Whether a condition holds, nobody sees here.
         or (
-            _CONDITION.search(point.text) is None
+            not cues_of().conditions.found_in(point.text)
             and any(_is_run(clause, one) for clause in clauses for one in ran)
         )
     )

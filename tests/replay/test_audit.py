@@ -8,6 +8,14 @@ from typing import Any
 
 import pytest
 
+from policyctx.compaction.extractive.languages import (
+    CHINESE,
+    ENGLISH,
+    FRENCH,
+    GERMAN,
+    Language,
+    cues_of,
+)
 from policyctx.compaction.points import PointKind
 from policyctx.definitions.items import written_by
 from policyctx.replay.audit import EXTRACTIVE, AuditedCompaction, AuditedSession, audited
@@ -52,6 +60,19 @@ def only(made: Recording, **options: Any) -> AuditedCompaction:
 
 def texts(found: AuditedCompaction) -> list[str]:
     return [one.text for one in found.findings]
+
+
+@pytest.mark.parametrize(
+    ("language", "order"),
+    [
+        (ENGLISH, "Never push unless I say so."),
+        (CHINESE, "除非我同意，不要推送。"),
+        (GERMAN, "Niemals pushen, es sei denn, ich sage es."),
+        (FRENCH, "Ne jamais pousser sauf si je le dis."),
+    ],
+)
+def test_each_language_has_words_of_a_condition(language: Language, order: str) -> None:
+    assert cues_of((language,)).conditions.found_in(order)
 
 
 def test_a_session_without_a_compaction_has_nothing_to_audit() -> None:
@@ -187,11 +208,17 @@ def test_an_agent_that_does_what_was_forbidden_is_shown(order: str, doing: list[
     assert [(one.how, one.call) for one in finding.later] == [("done", 3)]
 
 
-@pytest.mark.parametrize("when", ["without asking me first", "unless I say so", "until Friday"])
-def test_a_command_that_an_order_forbids_under_a_condition_shows_nothing(when: str) -> None:
-    made = compacted(
-        [user(f"Never push to main {when}.")], [summary()], ran("git push origin main")
-    )
+@pytest.mark.parametrize(
+    "order",
+    [
+        "Never push to main without asking me first.",
+        "Never push to main unless I say so.",
+        "Never push to main until Friday.",
+        "Niemals git push main, es sei denn, ich sage es.",
+    ],
+)
+def test_a_command_that_an_order_forbids_under_a_condition_shows_nothing(order: str) -> None:
+    made = compacted([user(order)], [summary()], ran("git push origin main"))
     [finding] = only(made).findings
     assert finding.later == ()
 

@@ -46,6 +46,8 @@ class Language:
     """Negations that tell what happened, such as `did not`."""
     approvals: tuple[str, ...] = ()
     """Words by which the user is to be asked."""
+    conditions: tuple[str, ...] = ()
+    """Words by which an order holds only in some cases, such as `unless`."""
     bounds: tuple[str, ...] = ()
     """Words of an upper limit, such as `at most`."""
     revisions: tuple[str, ...] = ()
@@ -139,6 +141,7 @@ reports = did not|didn't|was not|wasn't|were not|weren't|has not|hasn't|have not
 approvals = approval|permission|consent|ask|asks|asked|asking|confirm|confirmation|okay|approve
     |approves|agree|agrees|agreement|sign-off|explicit|my/user's/must ok|go-ahead
     |checking/check/checks with
+conditions = without|unless|until|before|except|if
 bounds = at most|no more than|up to|maximum|max|limit|limited to|under|below|within|or less|or fewer
     |at the most|less than|fewer than
 revisions = now|actually|instead|rather|please|then|make it|make that|change|changed|update|updated
@@ -181,6 +184,7 @@ permissions = 可以|允许|准许|能够|可|无妨
 lifts = 不再禁止|不再|无需|不必|不用|取消|解除|没有限制|不受限
 reports = 还没|没有|尚未|未能|不存在
 approvals = 同意|批准|确认|询问|征得|许可|先问
+conditions = 除非|未经|之前
 bounds = 最多|上限|以内|不超过|至多|限制|之内
 revisions = 现在|今后|以后|起|新|已经|目前|吧|改成|改为|改用|换成|改到|调整为|调到|还是|其实|不对
     |更正|修改|改动|更改|请|把|的|了|为|到|是|在|用|就|设
@@ -215,6 +219,7 @@ lifts = nicht mehr|nicht mehr verboten/nötig|nicht nötig/verboten|kein limit|k
     |muss/müssen/braucht/brauchen nicht
 reports = noch nicht|wurde nicht|wurden nicht|habe nicht|hat nicht|nicht gefunden
 approvals = zustimmung|erlaubnis|frag|frage|fragen|rückfrage|genehmigung|freigabe
+conditions = ohne|es sei denn|außer|bevor|falls|wenn
 bounds = höchstens|maximal|bis zu|unter|limit|maximum|obergrenze
 revisions = bitte|der|die|das|den|dem|des|ein|eine|einen|einem|einer|an|auf|in|im|am|zu|zum|zur|von
     |vom|mit|für|und|oder|ist|sind|werden|wird|wurde|du|wir|ich|es|sie|alle|aller|auch|noch|dass
@@ -242,6 +247,7 @@ remarks = on/elle/ça/je doit/dois|… pas_encore/pour_l'instant
 permissions = peut|peuvent|autorisé|permis
 lifts = n'est plus|plus nécessaire|pas nécessaire|pas besoin
 approvals = accord|permission|demander|autorisation
+conditions = sans|sauf|à moins|avant
 bounds = au plus|au maximum|limite|moins de|jusqu'à
 revisions = le|la|les|un|une|des|de|du|à|au|aux|et|ou|est|sont|dans|pour|par|sur|il|elle|on|nous
     |vous|tu|que|qui|ce|cette|ces|veuillez
