@@ -442,11 +442,11 @@ class Session:
     def take_over(self, correction: Correction, *, write_ttl: int | None = None) -> None:
         """Take over what an earlier session learnt from usage, such as one of a recording.
 
-        Its correction replaces that of this session, and so does the TTL of its last write to the
-        prompt cache, in seconds. With `state: none` it has no effect, like `observe`.
+        Its correction replaces that of this session, and if given, so does the TTL of its last
+        write to the prompt cache, in seconds. With `state: none` it has no effect, like `observe`.
         """
         memory = self._memory()
-        memory.correction, memory.write_ttl = correction, write_ttl
+        memory.correction, memory.write_ttl = correction, write_ttl or memory.write_ttl
 
     def totals(self) -> Totals:
         """Return what the session has sent, spared and stored so far.

@@ -118,6 +118,13 @@ def test_a_tool_is_known_by_its_name_whatever_it_is(one: Any, named: str, tmp_pa
     assert placeholder(session) == expected
 
 
+def test_a_tool_that_holds_itself_has_its_name_read_once(tmp_path: Path) -> None:
+    one: dict[str, Any] = {"name": "read_offloaded"}
+    one["tools"] = [one]
+    session = Session(policy(POLICY % "other"), root=tmp_path, session_id="s", tools=[one])
+    assert placeholder(session) == "\nUse read_offloaded tool to view details."
+
+
 def test_the_policy_or_the_tools_of_the_session_say_so_too(tmp_path: Path) -> None:
     expected = "\nUse read_offloaded tool to view details."
     assert placeholder(made(tmp_path / "a", "read_offloaded")) == expected

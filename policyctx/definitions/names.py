@@ -46,16 +46,21 @@ def names_of_tools(tools: Iterable[object]) -> Iterator[str]:
     """Yield the name by which a model calls each tool that has one.
 
     A tool is a schema in the form of any API, the object of an SDK, or what is called itself. Of
-    one that holds several, the names of these are yielded too.
+    one that holds several, the names of these are yielded too, but not of what these hold.
     """
     for tool in tools:
-        inner = (_part(tool, key) for key in _NAMED_IN)
-        found = (_part(tool, "name"), *(_part(one, "name") for one in inner))
-        if callable(tool):
-            found = (*found, getattr(tool, "__name__", None))
-        yield from [name for name in found if isinstance(name, str) and name][:1]
+        yield from _names(tool)
         for held in (_part(tool, key) for key in _TOOLS_IN):
-            yield from names_of_tools(held if isinstance(held, list | tuple) else ())
+            for one in held if isinstance(held, list | tuple) else ():
+                yield from _names(one)
+
+
+def _names(tool: object) -> list[str]:
+    inner = (_part(tool, key) for key in _NAMED_IN)
+    found = (_part(tool, "name"), *(_part(one, "name") for one in inner))
+    if callable(tool):
+        found = (*found, getattr(tool, "__name__", None))
+    return [name for name in found if isinstance(name, str) and name][:1]
 
 
 def _part(tool: object, key: str) -> object:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from posixpath import splitext
 from typing import NamedTuple
 
@@ -121,6 +121,11 @@ def _follow(tasks: dict[str, Quote], call: Call) -> bool:
     return True
 
 
+# Commands of git that put other files in place, and how it says that they did not, or not yet.
+_MOVES = re.compile(
+    r"\bgit (?:-C\s+\S+\s+)?(rebase|merge(?!-)|pull|cherry-pick|revert|am)\b(?! --(?:abort|quit))"
+)
+_NOTHING_NEW = re.compile(r"Already up[ -]to[ -]date|is up to date")
 _CONFLICT = re.compile(r"CONFLICT|[Cc]ould not apply|[Mm]erge conflict")
 # What runs another program, which is what counts.
 _RUNS = re.compile(
@@ -205,10 +210,14 @@ class _Step(NamedTuple):
             return False
         return self.keys <= later.keys or bool(self.checks & later.keys)
 
-    def quoted(self, files: Sequence[FileState] | None) -> Quote:
-        """Return its line, with the names of the files that were changed after it."""
+    def quoted(self, files: Sequence[FileState] | None, moves: Mapping[str, int]) -> Quote:
+        """Return its line, with the names of what changed files after it.
+
+        That is the names of the `files`, and of git's commands that put others in their place.
+        """
         at = max(self.message, -1)
         names = [] if files is None else [*filter(None, self.since.split(", "))]
+        names += (one for one, last in moves.items() if files is not None and last > at)
         changed = (one for one in files or () if one.is_changed and one.message > at)
         names += (f"{one.name}{_GONE * (one.state == 'deleted')}" for one in changed)
         names = [*{name.removesuffix(_GONE): name for name in names}.values()]
@@ -247,8 +256,9 @@ def work_of(
     looks = {_SIGN.split(one.text, 1)[0]: one for one in looks_before}
     answered = next((call for call in reversed(calls) if call.result is not None), None)
     changed = max((one.message for one in files if one.is_new), default=-1)
-    given_of = dict[str, str]()
+    given_of, moves = dict[str, str](), dict[str, int]()
     for i, call in enumerate(calls):
+        moves |= dict.fromkeys(_moved_by(call), call.message)
         command, at = _command_of(call), _asked_for(call, steps)
         began, since = call.message, ""
         step = _step(command, "", call.message)
@@ -295,8 +305,20 @@ def work_of(
             steps[:_MANY] = old[-_MOST_ENDED:]
     steps = _chosen(steps, said)
     commits = [step for step in steps if _COMMIT in step.keys][-1:]
-    quoted = (one.quoted(files if one.checks or one in commits else None) for one in steps)
+    quoted = (
+        one.quoted(files if one.checks or one in commits else None, moves if one.checks else {})
+        for one in steps
+    )
     return tuple(quoted), tuple(looks.values())[-_MOST_LOOKS:]
+
+
+def _moved_by(call: Call) -> Iterator[str]:
+    """Yield the commands of git by which a call put other files in place."""
+    result = call.result or ""
+    is_made = call.result is not None and not _NOTHING_NEW.search(result[:LOOKED_AT])
+    if is_made and (not call.failed or _CONFLICT.search(result)):
+        bare = " | ".join(command_parts(call.command or ""))
+        yield from (f"git {one}" for one in _MOVES.findall(bare))
 
 
 def _given(call: Call) -> str:

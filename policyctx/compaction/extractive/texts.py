@@ -48,8 +48,16 @@ _SAYS = re.compile(r"[^\W_]")
 _WRAPPED = re.compile(
     r"^([^\n]{39,}[^\s.!?:;。！？：；])[ \t]*\n(?=\s*[a-zà-ÿ][^.)])", re.MULTILINE
 )
+# A line of brackets alone, which belongs to the line before or behind it.
+# White space is read where it begins, so that a long stretch of it is read once.
+_CLOSES = re.compile(r"(?:(?<![ \t])[ \t]+)?\n[ \t]*([\])};,]{1,4})[ \t]*(?=\n|\Z)")
+_OPENS = re.compile(r"^[ \t]*([\[({]{1,4})[ \t]*\n[ \t]*", re.MULTILINE)
 # Where a text can be cut, since the lines on both sides are not joined.
-_SEAM = re.compile(r"(?:[.!?:;。！？：；]|\w(?=\n[^a-zà-ÿ])|^[^\n]{0,28}\w)\n(?=\S)", re.MULTILINE)
+_SEAM = re.compile(
+    r"(?:[.!?:;。！？：；]|\w(?=\n[^a-zà-ÿ])|(?<![\[({ \t]\n)^[^\n]{0,28}\w(?:\n[\])};,]{1,4})?)"
+    r"\n(?=[^\s\])};,])",
+    re.MULTILINE,
+)
 _PART = 10_000
 _HEADING = re.compile(r"\s*(#{1,6}) (.+)")
 _TAG = re.compile(r"<(/?)([A-Za-z][\w.-]{0,60})(?:\s[^<>]{0,200})?>")
@@ -355,7 +363,8 @@ def _whole_lines(text: str) -> Iterator[str]:
     while at is not None:
         seam = _SEAM.search(text, at + _PART)
         end = seam and seam.end()
-        yield from lines_in(_WRAPPED.sub(_unwrapped, text[at:end]))
+        part = _OPENS.sub(r"\1 / ", _CLOSES.sub(r" / \1", text[at:end]))
+        yield from lines_in(_WRAPPED.sub(_unwrapped, part))
         at = end
 
 

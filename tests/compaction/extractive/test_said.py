@@ -460,6 +460,20 @@ def test_an_order_in_the_middle_of_a_long_message_stays() -> None:
     assert len(found) == 26
 
 
+def test_brackets_on_lines_of_their_own_stay_with_the_line_before() -> None:
+    code = "Why does this loop?\nwhile (lid) {\n  drain(pump)\n}\nIt should stop at once, I think."
+    (line, *rest) = group(summary_of(user(code)), Group.USER)
+    assert line == "- Why does this loop?"
+    assert "drain(pump) / }" in "\n".join(rest)
+
+
+@pytest.mark.parametrize(("opens", "closes"), ["{}", "[]", "()"])
+def test_the_brackets_of_a_value_between_words_stay(opens: str, closes: str) -> None:
+    said = "\n".join(told(user(f'Use this config:\n{opens}\n  "a": 1\n{closes}\nand keep it.')))
+    assert opens in said
+    assert closes in said
+
+
 def test_a_long_line_of_code_is_not_joined_with_the_next_one() -> None:
     first = "pumps = valves_of(hall=north, lids=(open, shut)) or none"
     code = f"Look at these two lines of the plan:\n\n{first}\ndrain = pumps + 1\n\nAre they right?"

@@ -603,6 +603,29 @@ def test_a_file_that_was_only_read_before_a_commit_was_not_edited() -> None:
     assert files(summary) == ["- Edited before the last commit: src/pump.py"]
 
 
+def test_a_check_before_a_rebase_says_that_files_were_changed_since() -> None:
+    check = ran("pytest -q", "2 passed")
+    moved = ran("git rebase main", "Successfully rebased", "c2")
+    line = "- pytest -q => 2 passed; changed since: git rebase"
+    assert steps(summary_of(GO, *check, *moved))[0] == line
+    assert steps(later(summary_of(GO, *check), *moved))[0] == line
+    refused = ran("git pull", "fatal: could not read from remote\nexit code 1", "c2")
+    assert steps(summary_of(GO, *check, *refused))[0] == "- pytest -q => 2 passed"
+    elsewhere = ran("git -C '/srv/a b' pull", "Fast-forward", "c2")
+    assert steps(summary_of(GO, *check, *elsewhere))[0].endswith("; changed since: git pull")
+    same = ran("git pull", "Already up to date.", "c2")
+    assert steps(summary_of(GO, *check, *same))[0] == "- pytest -q => 2 passed"
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["git commit -m 'Mend after git merge'", "echo 'git pull'", "cat <<E\ngit rebase main\nE"],
+)
+def test_a_command_of_git_that_is_only_quoted_changed_no_file(command: str) -> None:
+    summary = summary_of(GO, *ran("pytest -q", "2 passed"), *ran(command, "ok", "c2"))
+    assert steps(summary)[0] == "- pytest -q => 2 passed"
+
+
 def test_a_rebase_that_could_not_go_on_stays_until_git_goes_on() -> None:
     stopped = ran("git rebase main", "error: could not apply ab12\nexit code 1")
     work = [*ran("git add a.py", "", "c2"), *ran("gh pr comment 4", "Commented", "c3")]
