@@ -19,6 +19,7 @@ from policyctx import Request, Session
 from policyctx.definitions.items import Message
 from policyctx.messages.markers import bare, marker_of, markers_of, with_markers
 from policyctx.testing.strategies import message_lists
+from policyctx.tokens.usage import Correction, Usage
 from policyctx.turns.known_list import KnownList
 from policyctx.turns.memory import Memory
 from policyctx.turns.result import Result
@@ -186,6 +187,20 @@ def test_markers_of_an_hour_are_those_of_the_policy(tmp_path: Path) -> None:
     assert_legal(result)
     assert {each.ttl for each in result.breakpoints} == {"1h"}
     assert result.system[0]["cache_control"] == HOUR  # type: ignore[index]
+
+
+def test_what_is_learnt_without_a_write_leaves_the_lifetime_of_the_last_one(
+    tmp_path: Path,
+) -> None:
+    learning = session(tmp_path, ttl="recorded")
+    learning.apply(session_of(LARGE))
+    learning.observe(Usage(10, 0, 90, cache_write_1h=90))
+    learning.take_over(Correction())
+    result = learning.apply(session_of(LARGE), system=SYSTEM)
+    assert {each.ttl for each in result.breakpoints} == {"1h"}
+    learning.take_over(Correction(), write_ttl=300)
+    result = learning.apply(session_of(LARGE, SMALL), system=SYSTEM)
+    assert {each.ttl for each in result.breakpoints} == {"5m"}
 
 
 def test_no_marker_is_on_thinking_or_on_an_empty_text(tmp_path: Path) -> None:

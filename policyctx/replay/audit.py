@@ -35,6 +35,10 @@ _WITH_COMMANDS = re.compile(
 # The beginnings of words that do not say what is forbidden.
 _LITTLE = frozenset(("an", "any", "branch", "in", "it", "of", "on", "run", "the", "to", "use"))
 _LEAST_WORDS = 2
+# What stands between `git` and its command.
+_OPTIONS_OF_GIT = re.compile(
+    r"^git(?:\s+(?:-[Cc]\s+\S+|--(?:git-dir|work-tree)\s+\S+|-\S+))+(?=\s)"
+)
 
 How: TypeAlias = Literal["before", "said again", "read again", "done"]
 
@@ -297,7 +301,8 @@ def _is_run(clause: str, command: str) -> bool:
     wanted = stems_of(clause) - _LITTLE
     if len(wanted) < _LEAST_WORDS or not _WITH_COMMANDS.match(command):
         return False
-    words = [word.lstrip("-") for word in re.split(r"[\s:=]+", command)]
+    bare = _OPTIONS_OF_GIT.sub("git", command)
+    words = [word.lstrip("-") for word in re.split(r"[\s:=]+", bare)]
     named = stems_of(" ".join(words[:2])) & wanted
     if not named or "dry-run" in words:
         return False

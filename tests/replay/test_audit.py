@@ -196,6 +196,9 @@ def ran(command: str) -> list[Message]:
             ran("git push origin main"),
         ),
         (ORDER, ran("cd /work && git push --quiet origin HEAD:main")),
+        (ORDER, ran("git -C /work push origin main")),
+        (ORDER, ran("git --no-pager -c user.name=me --git-dir=/work/.git push origin main")),
+        (ORDER, ran("git --git-dir /work/.git --work-tree /work push origin main")),
         ("Please don't run npm install.", ran("npm install left-pad")),
         (
             "Never force push to the main branch, and don't tag.",
@@ -243,6 +246,8 @@ def test_an_agent_that_does_what_an_order_wants_shows_nothing(order: str) -> Non
         "git push origin fix",
         "git push origin main-page",
         "git log main --grep=push",
+        "git -C push log main",
+        "git -c push.default=main log main",
         "grep -rn push main",
         "git commit -m 'push to main'",
     ],
