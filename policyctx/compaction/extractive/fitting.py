@@ -21,6 +21,7 @@ from policyctx.compaction.extractive.said import (
     INTERRUPTED,
     SHORT_ANSWER,
     Quote,
+    place_of,
     replies_in,
     weight_of,
 )
@@ -86,21 +87,29 @@ _MOST_HELD = 250
 _ABOVE, _AROUND, _CHARS_PER_TOKEN = 10.0, 2, 4
 
 
-def ranked(contents: Contents, cues: Cues) -> tuple[Unit, ...]:
+def entries_of(contents: Contents) -> list[tuple[Group, Entry]]:
+    """Return the entries in the order of writing: what user and agent said is in one order."""
+    said = [(group, one) for group in SAID for one in contents.said.get(group, ())]
+    said.sort(key=lambda entry: place_of(entry[1]))
+    others = (group for group in Group if group not in SAID)
+    return [*said, *((group, one) for group in others for one in contents.of(group))]
+
+
+def ranked(entries: list[tuple[Group, Entry]], cues: Cues) -> tuple[Unit, ...]:
     """Return the entries as units, the one that is kept longest first.
 
-    The order depends on the contents alone.
+    The order depends on the entries alone. They leave the list, so that few are held twice.
     """
-    entries = [(group, *one) for group in Group for one in _positioned(contents.of(group))]
-    counts = {group: position + 1 for group, position, _ in entries}
-    newest = _newest(contents.said[Group.USER])
-    entries.sort(key=_by_place)
+    counts, positions = Counter[Group](), Counter[Group]()
+    for group, one in entries:
+        counts[group] += _size(one)
+    newest = _newest([one for group, one in entries if group is Group.USER])
     entries.reverse()
     streams: dict[tuple[Group, float], list[Unit]] = {}
     place = titles = 0
     message: int | None = None
     while entries:
-        group, position, one = entries.pop()
+        group, one = entries.pop()
         text, depth = written(one, group), 0
         if isinstance(one, Quote):
             depth, place = one.depth, place + one.gap  # for the lines without a unit
@@ -108,8 +117,10 @@ def ranked(contents: Contents, cues: Cues) -> tuple[Unit, ...]:
             message = one.message
             if title := _OWN_TITLE.match(one.text):
                 titles = len(title[1])
-        below = max(0, depth - titles)
-        rated = _rated(one, group, cues, text, position=position, count=counts[group], below=below)
+        below, count = max(0, depth - titles), counts[group]
+        positions[group] += _size(one)
+        position = positions[group] - 1
+        rated = _rated(one, group, cues, text, position=position, count=count, below=below)
         place += 1
         # Made in one go: what `_replace` makes on the way stays allocated.
         unit = Unit(text, group, one.message, rated.hard, rated.weight, place, depth)
@@ -119,9 +130,10 @@ def ranked(contents: Contents, cues: Cues) -> tuple[Unit, ...]:
     return tuple(_framed([unit for *_, unit in order]))
 
 
-def _newest(users: Sequence[Quote]) -> Quote | None:
+def _newest(users: Sequence[Entry]) -> Quote | None:
     """Return the user's newest message, if it is one short piece."""
-    typed = [one for one in users if not (one.pasted or INTERRUPTED.match(one.text))][-2:]
+    quotes = (one for one in users if isinstance(one, Quote))
+    typed = [one for one in quotes if not (one.pasted or INTERRUPTED.match(one.text))][-2:]
     if not typed or typed[-1].gap or words_in(typed[-1].text) > SHORT_ANSWER:
         return None
     return typed[-1] if len(typed) == 1 or typed[0].message != typed[1].message else None
@@ -139,12 +151,9 @@ def _by_rank(units: list[Unit], rate: float) -> Iterator[tuple[float, int, Unit]
         yield size / rate, unit.place, unit
 
 
-def _positioned(entries: Iterable[Entry]) -> Iterator[tuple[int, Entry]]:
-    """Yield the entries of a group, each with its position; what has no room counts."""
-    position = -1
-    for one in entries:
-        position += (isinstance(one, Quote) and one.gap) or 1
-        yield position, one
+def _size(one: Entry) -> int:
+    """Return 1, and more for the quotes before it that have no room."""
+    return (isinstance(one, Quote) and one.gap) or 1
 
 
 _Kind: TypeAlias = "tuple[bool, float, float]"
@@ -172,7 +181,7 @@ def with_room(quotes: Iterable[Quote], room: int, cues: Cues) -> list[Quote]:
             repeated = {i for i in repeated if found[i].message not in newest}
             kinds = [kind for i, kind in enumerate(kinds) if i not in lost and i not in repeated]
             found = [*_without(found, lost, repeated)]
-            most = len(found) + max(_MOST_HELD, len(found))
+            most = len(found) + max(_MOST_HELD, len(found)) // 2
     return found
 
 
@@ -224,17 +233,6 @@ def _without(
         else:
             more, missing[one.user] = missing[one.user], 0
             yield one._replace(gap=(one.gap or 1) + more) if more else one
-
-
-_GROUPS = [*Group]
-
-
-def _by_place(entry: tuple[Group, int, Entry]) -> tuple[int, bool, int]:
-    """Return what the order of writing goes by: what user and agent said is in one order."""
-    group, message = entry[0], entry[2].message
-    if group in SAID:
-        return 0, message >= 0, abs(message)
-    return _GROUPS.index(group), False, 0
 
 
 _OWN_TITLE = re.compile(r"(#+) ")
@@ -403,7 +401,7 @@ def fitted(
     layout: Layout,
     left_out: Sequence[str] | None,
     archive: str,
-) -> list[SummaryLine]:
+) -> Iterator[SummaryLine]:
     """Return the lines of the longest prefix of the order that fits within all limits.
 
     `left_out` names what holds lines that the order lacks; `archive` names what holds the messages.
@@ -425,14 +423,14 @@ def fitted(
     unit = order[len(units)] if len(units) < len(order) else None
     if unit and unit.group in _CUT and words_in(unit.text) >= _LONG:
 
-        def cut(size: int) -> list[SummaryLine]:
-            return [*lines(units, unit._replace(text=shortened(unit.text, size)))]
+        def cut(size: int) -> Iterator[SummaryLine]:
+            return lines(units, unit._replace(text=shortened(unit.text, size)))
 
         least = int(_LEAST_SHARE * len(unit.text))
         size = _largest(range(least, len(unit.text) + 1), lambda n: _fit(cut(n), limits))
         if _fit(cut(size), limits):
             return cut(size)
-    return [*lines(units)] if units else []
+    return lines(units) if units else iter(())
 
 
 def _largest(sizes: range, fits: Callable[[int], bool]) -> int:

@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections import deque
 from collections.abc import Iterable, Iterator
 from itertools import groupby, islice
@@ -94,9 +95,9 @@ class Quote(NamedTuple):
     """Whether it is in the middle of a long message of the user, and no rule."""
 
 
-def place_of(one: Quote) -> tuple[bool, int]:
+def place_of(one: Quote) -> int:
     """Return what the order of the conversation goes by: below 0 the lower number is later."""
-    return one.message >= 0, abs(one.message)
+    return one.message if one.message >= 0 else -sys.maxsize - one.message
 
 
 def replies_in(quotes: Iterable[Quote]) -> set[int]:

@@ -19,6 +19,7 @@ from policyctx.compaction.extractive.fitting import (
     Limit,
     SummaryLine,
     Unit,
+    entries_of,
     first_words,
     fitted,
     ranked,
@@ -219,7 +220,7 @@ def ranked_units(history: History, languages: Sequence[Language] = SHIPPED) -> t
     what is no message list.
     """
     cues = cues_of(tuple(languages))
-    return ranked(gathered(history, cues), cues)
+    return ranked(entries_of(gathered(history, cues)), cues)
 
 
 def extractive_summary(
@@ -241,7 +242,7 @@ def extractive_summary(
 
     Raises `MessagesError` for a list that no shape knows.
     """
-    lines = summary_lines(history, settings, languages, counter, beside=beside)
+    lines = _lines(history, settings, languages, counter, beside)
     return "\n".join(line.text for line in lines)
 
 
@@ -254,14 +255,27 @@ def summary_lines(
     beside: str = "",
 ) -> list[SummaryLine]:
     """Return the lines of `extractive_summary`, each with the unit that it was written from."""
+    return [*_lines(history, settings, languages, counter, beside)]
+
+
+def _lines(
+    history: History,
+    settings: Summary,
+    languages: Sequence[Language],
+    counter: TokenCounter | None,
+    beside: str,
+) -> Iterator[SummaryLine]:
     limits = [limit.without(beside) for limit in limits_of(history, settings, counter)]
     cues = cues_of(tuple(languages))
     contents = gathered(history, cues, room=settings.max_words)
-    layout = Layout(settings.sections)
-    order, left_out = ranked(contents, cues), contents.left_out
-    del contents  # the order has all of it
+    layout, left_out, entries = Layout(settings.sections), contents.left_out, entries_of(contents)
+    del contents
+    order = ranked(entries, cues)
     lines = fitted(order, limits, layout, left_out, history.archive)
-    return lines or [_shortest(order, layout, limits)]
+    first = next(lines, None)
+    yield first or _shortest(order, layout, limits)
+    del order
+    yield from lines
 
 
 def _shortest(order: Sequence[Unit], layout: Layout, limits: Sequence[Limit]) -> SummaryLine:
