@@ -56,7 +56,9 @@ def test_an_extractive_summary_takes_at_most_twice_the_memory_of_the_messages(
     given = json.loads(written)
     size = tracemalloc.get_traced_memory()[0]
     tracemalloc.reset_peak()
-    assert compact_messages(given, threshold=1, output_dir=tmp_path / "m").compacted
+    # What traces memory makes a summary slow, and other work of the machine slower.
+    found = compact_messages(given, threshold=1, output_dir=tmp_path / "m", summary_timeout="10m")
+    assert found.compacted
     peak = tracemalloc.get_traced_memory()[1] - size
     tracemalloc.stop()
     assert peak < 2 * size
