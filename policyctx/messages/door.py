@@ -90,6 +90,9 @@ class Door:
         self.originals: dict[Original, None] = self._secrets.originals if self._secrets else {}
         """What was replaced and is to be kept; what is saved has to be removed from it."""
         self._on_broken, self._shapes = on_broken, shapes
+        self.is_open = self._secrets is None
+        """Whether no text changes."""
+        self.changes_nothing = self.is_open and on_broken == "keep"
         self._last = _Searched([], [], {})
         self._border = 0
         """The number of its messages that are repaired for good."""
@@ -103,8 +106,6 @@ class Door:
         With `changed` an object may be another message than before. Raises `BrokenMessagesError`
         under `on_broken: refuse`, and `MessagesError` like `Reading` where a list is repaired.
         """
-        if self._secrets is None and self._on_broken == "keep":
-            return Entered(messages)
         given = [*listed(messages)]
         if changed:
             self._last = _Searched([], [], {})
@@ -213,11 +214,6 @@ class Door:
     def text(self, text: str) -> str:
         """Return a text without secrets."""
         return text if self._secrets is None else self._secrets.replaced(text)
-
-    @property
-    def is_open(self) -> bool:
-        """Whether all enters as it is."""
-        return self._secrets is None
 
     def _part(self, part: Part) -> str | None:
         """Return the new text of a part of a host's message, None to leave it."""

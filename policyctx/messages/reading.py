@@ -239,18 +239,21 @@ class Reading:
             return range(len(self.items), len(self.items))
         return range(starts[message], starts[after] if after < len(starts) else len(self.items))
 
-    def extend(self, messages: Sequence[Message] | deque[CheckedMessage]) -> None:
-        """Read the messages that follow those read so far; a queue of `checked` is empty then.
+    def extend(self, messages: Sequence[Message]) -> None:
+        """Read the messages that follow those read so far.
 
         Raises `MessagesError` with the position of the first wrong message in the whole list; the
         reading is then unchanged.
         """
-        read = messages if isinstance(messages, deque) else self.checked(messages)
-        while read:  # so that the parts and the items of a long list do not all exist at once
-            self._add(read.popleft())
+        self.add(self.checked(messages))
+
+    def add(self, checked: deque[CheckedMessage]) -> None:
+        """Add the messages of a queue of `checked`, which is empty then."""
+        while checked:  # so that the parts and the items of a long list do not all exist at once
+            self._add(checked.popleft())
 
     def checked(self, messages: Sequence[Message]) -> deque[CheckedMessage]:
-        """Return the messages that follow, checked for `extend`; raises `MessagesError`."""
+        """Return the messages that follow, checked for `add`; raises `MessagesError`."""
         return deque(map(self._checked, listed(messages), count(self.message_count)))
 
     def _checked(self, given: Message, index: int) -> CheckedMessage:

@@ -32,7 +32,7 @@ from policyctx.planning.planner import BOTH, Moment
 from policyctx.policy.models.steps import Store
 from policyctx.tokens.refusals import refusal_of
 from policyctx.tokens.usage import Usage
-from policyctx.turns.breakpoints import Breakpoints, Placing
+from policyctx.turns.breakpoints import Breakpoints, Marked, Placing
 from policyctx.turns.compacting import Compacting, NotCompacted
 from policyctx.turns.effects import BeforeCompaction, Holds, Record, Remember, Save, Turn
 from policyctx.turns.knowledge import Knowledge
@@ -106,7 +106,7 @@ class Calls:
     ) -> Turn[tuple[KnownList, Plan, Memory]]:
         self._knowledge.note(request)
         memory = yield from self._knowledge.recall()
-        known = self._knowledge.list_of(self._knowledge.door.let_in(messages).messages, memory)
+        known = self._knowledge.list_of(self._knowledge.entered(messages).messages, memory)
         facts = self._knowledge.facts(memory, request)
         return known, known.planner.plan(facts, comes_back=known.comes_back), memory
 
@@ -155,7 +155,7 @@ class Calls:
             return None
         memory = yield from self._knowledge.recall()
         keeps = self._knowledge.keeps_state
-        known = self._knowledge.list_of(self._knowledge.door.let_in(messages).messages, memory)
+        known = self._knowledge.list_of(self._knowledge.entered(messages).messages, memory)
         facts = self._knowledge.facts(memory, request)
         # A session without state has to decide again what it decided for the list that was refused.
         sent = known.planner.plan(facts, moments=() if keeps else BOTH)
@@ -180,7 +180,7 @@ class Calls:
         """Edit a whole list."""
         self._knowledge.note(request, changed=changed)
         self._knowledge.check_door()
-        entered = self._knowledge.door.let_in(messages, changed=changed)
+        entered = self._knowledge.entered(messages, changed=changed)
         given, messages = messages, entered.messages
         memory = yield from self._knowledge.recall()
         yield from self._keep_originals(memory)
@@ -204,8 +204,7 @@ class Calls:
             placing = memory.placing = (
                 placing if placing.known is known else Placing(known, placing)
             )
-            marked = placing.marked(result.messages, request, memory.write_ttl)
-            result = replace(result, **marked._asdict())
+            result = _marked(result, placing.marked(request, memory.write_ttl))
             if self._knowledge.keeps_state and not memory.has_begun:
                 memory.has_begun = True
                 yield from note({"record": "sent"})
@@ -245,7 +244,7 @@ class Calls:
         self._knowledge.note(request)
         self._knowledge.check_door()
         memory = yield from self._knowledge.recall()
-        entered = self._knowledge.door.let_in(messages)
+        entered = self._knowledge.entered(messages)
         yield from self._keep_originals(memory)
         known = self._knowledge.list_of(entered.messages, memory)
         warnings = yield from self._notices.of_root(known, memory)
@@ -489,6 +488,16 @@ def _traced(result: Result, entered: Entered) -> Result:
         return result
     ranges = joined(None if place is None else range(place, place + 1) for place in entered.places)
     return replace(result, source_ranges=through(result.source_ranges, ranges))
+
+
+def _marked(result: Result, marked: Marked) -> Result:
+    """Return a result with the markers of its turn."""
+    messages, (changed, system, tools, breakpoints) = result.messages, marked
+    if changed:
+        messages = list(messages)
+        for at, message in changed.items():
+            messages[at] = message
+    return replace(result, messages=messages, system=system, tools=tools, breakpoints=breakpoints)
 
 
 def _without_lost_sources(planned: Plan) -> Turn[Plan]:

@@ -14,7 +14,7 @@ from typing import Any
 from policyctx.definitions.items import READ_TOOL, FileLines, Message, recall_tool
 from policyctx.definitions.names import names_of_tools
 from policyctx.errors import InputError
-from policyctx.messages.door import Door
+from policyctx.messages.door import Door, Entered
 from policyctx.messages.reading import listed
 from policyctx.messages.shapes.built_in import Shapes
 from policyctx.planning.compiled import OffloadPolicy
@@ -178,6 +178,12 @@ class Knowledge:
             called_model=request.model,
             cache_ttl=memory.write_ttl,
         )
+
+    def entered(self, messages: Sequence[Message], *, changed: bool = False) -> Entered:
+        """Return the list that is read: the given one unless the policy may change what enters."""
+        if self.door.changes_nothing:
+            return Entered(messages)
+        return self.door.let_in(messages, changed=changed)
 
     def list_alone(
         self, messages: Sequence[Message], memory: Memory, *, changed: bool
