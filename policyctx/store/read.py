@@ -196,6 +196,8 @@ def _at(index: Index, path: str) -> IndexEntry | None:
 
 def lines_of(text: str, first: int, last: int | None = None) -> str:
     """Return the lines from `first` to `last`, counted from 1; None means to the end."""
+    if first <= 1 and last is None:
+        return text
     every = re.findall(r"[^\n]*\n|[^\n]+", text)
     return "".join(every[max(first, 1) - 1 : None if last is None else max(last, 0)])
 
