@@ -7,7 +7,6 @@ lost. What some provider takes counts as broken here only if the API of the mess
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain, count, repeat
 from operator import is_
 from typing import Any, Literal, NamedTuple
@@ -44,8 +43,7 @@ class Fault(NamedTuple):
     repair: str
 
 
-@dataclass(frozen=True, slots=True)
-class Entered:
+class Entered(NamedTuple):
     """A list as it is read, and what was wrong with the one that was given."""
 
     messages: Sequence[Message]

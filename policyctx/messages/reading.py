@@ -10,7 +10,6 @@ from array import array
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import count, takewhile
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple
@@ -455,8 +454,7 @@ def listed(messages: object) -> Sequence[Message]:
     return messages
 
 
-@dataclass(frozen=True, slots=True)
-class RequestBody:
+class RequestBody(NamedTuple):
     """A model call: the messages, and the request body around them if there is one."""
 
     messages: Sequence[Message]
@@ -509,7 +507,7 @@ class RequestBody:
             return self
         body = {name: value for name, value in self.body.items() if name != MARKER}
         given = {"system": system, "tools": tools}
-        return replace(self, body={**body, **{n: v for n, v in given.items() if n in body}})
+        return self._replace(body={**body, **{n: v for n, v in given.items() if n in body}})
 
     def document_with(self, messages: Sequence[Message]) -> object:
         """Return the document with its messages replaced by these."""

@@ -6,11 +6,10 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from policyctx.definitions.names import ROOT_FIELDS, SESSION_FIELDS, is_url
 from policyctx.errors import InputError, StoreError, nearest
@@ -237,8 +236,7 @@ def _stores_below(backend: Backend) -> list[str]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class Upload:
+class Upload(NamedTuple):
     """What was uploaded from the folder of one session."""
 
     folder: str

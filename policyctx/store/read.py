@@ -7,10 +7,10 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from policyctx import lazy
@@ -202,8 +202,7 @@ def lines_of(text: str, first: int, last: int | None = None) -> str:
     return "".join(every[max(first, 1) - 1 : None if last is None else max(last, 0)])
 
 
-@dataclass(frozen=True, slots=True)
-class FoundLine:
+class FoundLine(NamedTuple):
     """A line that contains the searched text."""
 
     entry: IndexEntry
@@ -303,8 +302,7 @@ class Finder:
         return self._window[begin : self._shown_end]
 
 
-@dataclass(frozen=True, slots=True)
-class Harm:
+class Harm(NamedTuple):
     """A content that differs from what was saved."""
 
     entry: IndexEntry
@@ -312,8 +310,7 @@ class Harm:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Verification:
+class Verification(NamedTuple):
     """The result of verifying every content; `harmed` lists the damaged ones."""
 
     checked: int

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal, NamedTuple, Self, TypeAlias
 
@@ -82,8 +82,7 @@ class BreakpointPlace:
     given: Mapping[int, Ttl] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Breakpoint:
+class Breakpoint(NamedTuple):
     """One breakpoint of a request."""
 
     part: Part
@@ -390,7 +389,7 @@ class Placing:
         if one.part != "messages":
             return one
         item = self._in.items[one.place]
-        return replace(one, item=f"{item.kind} {item.item_id}")
+        return one._replace(item=f"{item.kind} {item.item_id}")
 
     def _back(self, fates: Mapping[int, Decision], position: int) -> int | None:
         """Return the last item at or before a position that may have a marker after these fates."""
