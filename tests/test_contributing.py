@@ -126,6 +126,18 @@ def failing(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
     return set(re.findall(r"^(?:FAILED|ERROR) ([\w/]+\.py)", run.stdout, re.MULTILINE))
 
 
+@pytest.mark.parametrize("diff", DIFFS, ids=NAMES)
+def test_the_lines_around_each_change_of_a_worked_diff_are_in_the_file(diff: str) -> None:
+    for part in re.split(r"^(?=--- a/)", diff, flags=re.MULTILINE)[1:]:
+        [name] = files_of(part.partition("--- /dev/null")[0])
+        lines = (ROOT / name).read_text(encoding="utf-8")
+        for hunk in re.split(r"^@@ .*\n", part.partition("--- /dev/null")[0], flags=re.MULTILINE)[
+            1:
+        ]:
+            around = "".join(line[1:] for line in hunk.splitlines(keepends=True) if line[0] != "+")
+            assert around in lines, f"{name} has no such lines:\n{around}"
+
+
 def test_there_is_a_worked_diff_of_each() -> None:
     assert len(DIFFS) == len(NAMES)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 from policyctx import Session
 from policyctx.definitions.items import Message
 from policyctx.errors import InvalidResultError, MessagesError
-from policyctx.messages.reading import Reading
+from policyctx.messages.reading import CheckedMessage, Reading
 from policyctx.turns.result import Result
 from tests.conversations import session_of
 from tests.policies import policy
@@ -86,16 +87,16 @@ def test_a_call_of_an_old_session_has_the_result_of_a_new_one(step: str, tmp_pat
 
 def test_what_was_read_is_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[int] = []
-    extend = Reading.extend
+    add = Reading.add
 
-    def counted(reading: Reading, messages: list[Message]) -> None:
-        read.append(len(messages))
-        extend(reading, messages)
+    def counted(reading: Reading, checked: deque[CheckedMessage]) -> None:
+        read.append(len(checked))
+        add(reading, checked)
 
     session = Session(policy(POLICY.format(root=tmp_path, step=STEPS["clear"])))
     for end in range(7, len(LIST) + 1, 2):
         session.apply(LIST[:end])
-    monkeypatch.setattr(Reading, "extend", counted)
+    monkeypatch.setattr(Reading, "add", counted)
     grown = [*LIST, {"role": "user", "content": "next"}]
     session.apply(grown)
     assert sum(read) == 1

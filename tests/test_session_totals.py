@@ -56,10 +56,11 @@ def test_each_observed_call_adds_its_prompt_and_what_was_not_in_it(tmp_path: Pat
     session = Session(policy(OFFLOAD), root=tmp_path, session_id="s")
     messages = session_of(LONG)
     result = session.apply(messages)
-    session.observe(USAGE)
+    observed = session.observe(USAGE)
     [left] = [d.placeholder for d in result.plan.decisions if d.placeholder is not None]
     spared = tokens(LONG) - tokens(left)
-    assert session.totals().tokens_spared == spared
+    assert session.totals().tokens_spared == observed == spared
+    assert session.observe(USAGE) == 0, "the same call"
     session.apply([*messages, user("go on")])
     session.observe(USAGE)
     totals = session.totals()

@@ -123,7 +123,7 @@ def _with_tokens(entry: IndexEntry, stores: Stores, session: str) -> IndexEntry:
         text = stores[session].read(entry.path)
     except errors.StoreError:
         return entry
-    return replace(entry, origin=replace(origin, tokens=counter_for(DEFAULT_TOKENIZER).count(text)))
+    return entry._replace(origin=replace(origin, tokens=counter_for(DEFAULT_TOKENIZER).count(text)))
 
 
 def entry_row(entry: IndexEntry, state: str) -> dict[str, object]:

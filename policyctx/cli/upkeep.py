@@ -1,7 +1,6 @@
 """The commands of `policyctx store` that change something, and the list of all of them."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
@@ -300,7 +299,7 @@ def upload(
             done.append(one)
             progress(len(done), len(done))
     if as_json:
-        print_json([*map(asdict, done)])
+        print_json([one._asdict() for one in done])
     for one in () if as_json else done:
         left = f", {one.left:,} left: {one.error}" if one.error else ""
         console().print(f"{counted(one.objects, 'object')} to {one.url}{left}")

@@ -192,8 +192,7 @@ def archived_messages(text: str) -> list[dict[str, Any]]:
     return messages
 
 
-@dataclass(frozen=True, slots=True)
-class WrittenMessage:
+class WrittenMessage(NamedTuple):
     """One message that a compaction wrote, with its item type; a mere reply has none."""
 
     role: Literal["user", "assistant"]

@@ -2,8 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 from policyctx.definitions.items import Item, Message
 from policyctx.messages.reading import items_of, listed
@@ -41,8 +40,7 @@ def lines_shown(text: str) -> tuple[ShownLines, ...]:
     return tuple(ShownLines(int(one[1]), int(one[2])) for one in _HEADER.finditer(text))
 
 
-@dataclass(frozen=True, slots=True)
-class FileAccess:
+class FileAccess(NamedTuple):
     """A file that was accessed, and what of it the agent saw or changed, the newest first."""
 
     path: str

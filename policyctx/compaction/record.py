@@ -7,9 +7,8 @@ only when they alone are too large.
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from itertools import chain, groupby
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from policyctx.compaction.assembly import History
 from policyctx.definitions.items import MEDIA_TYPES, UNKNOWN, Item
@@ -29,8 +28,7 @@ _SPEAKERS: dict[str, tuple[Speaker, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class PromptPart:
+class PromptPart(NamedTuple):
     """One piece of the conversation, as a model reads it."""
 
     speaker: Speaker
@@ -177,4 +175,4 @@ def _shortened(
         return None
     head = counter.truncate(part.text, half)
     tail = counter.truncate(part.text, half, end=True)
-    return replace(part, text=f"{head}\n[... about {tokens - 2 * half} tokens left out]\n{tail}")
+    return part._replace(text=f"{head}\n[... about {tokens - 2 * half} tokens left out]\n{tail}")

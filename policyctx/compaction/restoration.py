@@ -4,7 +4,6 @@ import errno
 import os
 import stat
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import NamedTuple, Protocol, TypeAlias
 
@@ -222,8 +221,7 @@ class FileReader(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True)
-class RestoredFile:
+class RestoredFile(NamedTuple):
     """A file that comes back."""
 
     path: str
@@ -235,8 +233,7 @@ class RestoredFile:
     """First and last number of each range of lines that comes back; empty for a whole file."""
 
 
-@dataclass(frozen=True, slots=True)
-class Restoration:
+class Restoration(NamedTuple):
     """The files that come back, newest access first, and a sentence for each that does not."""
 
     files: tuple[RestoredFile, ...] = ()

@@ -5,10 +5,10 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Iterator
 from contextvars import copy_context
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from queue import SimpleQueue
 from threading import Lock, Thread
-from typing import Protocol, TypeAlias, cast, runtime_checkable
+from typing import NamedTuple, Protocol, TypeAlias, cast, runtime_checkable
 
 from policyctx import lazy
 from policyctx.compaction.assembly import SummaryRequest
@@ -71,8 +71,7 @@ _registered: dict[str, Summarizer] = {}
 _registering = Lock()
 
 
-@dataclass(frozen=True, slots=True)
-class _Called:
+class _Called(NamedTuple):
     """A callable as a summarizer."""
 
     summarize: Summarize
@@ -180,8 +179,7 @@ async def _awaited(summarize: Summarize, request: SummaryRequest) -> object:
     return await answer if inspect.isawaitable(answer) else answer
 
 
-@dataclass(frozen=True, slots=True)
-class Called:
+class Called(NamedTuple):
     """What came of a call in a thread; a future would take no `StopIteration` over."""
 
     value: object = None

@@ -7,7 +7,6 @@ lost. What some provider takes counts as broken here only if the API of the mess
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain, count, repeat
 from operator import is_
 from typing import Any, Literal, NamedTuple
@@ -44,8 +43,7 @@ class Fault(NamedTuple):
     repair: str
 
 
-@dataclass(frozen=True, slots=True)
-class Entered:
+class Entered(NamedTuple):
     """A list as it is read, and what was wrong with the one that was given."""
 
     messages: Sequence[Message]
@@ -90,6 +88,9 @@ class Door:
         self.originals: dict[Original, None] = self._secrets.originals if self._secrets else {}
         """What was replaced and is to be kept; what is saved has to be removed from it."""
         self._on_broken, self._shapes = on_broken, shapes
+        self.is_open = self._secrets is None
+        """Whether no text changes."""
+        self.changes_nothing = self.is_open and on_broken == "keep"
         self._last = _Searched([], [], {})
         self._border = 0
         """The number of its messages that are repaired for good."""
@@ -103,8 +104,6 @@ class Door:
         With `changed` an object may be another message than before. Raises `BrokenMessagesError`
         under `on_broken: refuse`, and `MessagesError` like `Reading` where a list is repaired.
         """
-        if self._secrets is None and self._on_broken == "keep":
-            return Entered(messages)
         given = [*listed(messages)]
         if changed:
             self._last = _Searched([], [], {})
@@ -213,11 +212,6 @@ class Door:
     def text(self, text: str) -> str:
         """Return a text without secrets."""
         return text if self._secrets is None else self._secrets.replaced(text)
-
-    @property
-    def is_open(self) -> bool:
-        """Whether all enters as it is."""
-        return self._secrets is None
 
     def _part(self, part: Part) -> str | None:
         """Return the new text of a part of a host's message, None to leave it."""

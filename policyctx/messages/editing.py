@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from policyctx.definitions.items import (
     MEDIA_TYPES,
@@ -146,8 +146,7 @@ def is_object(text: str) -> bool:
         return False
 
 
-@dataclass(frozen=True, slots=True)
-class SessionRequest:
+class SessionRequest(NamedTuple):
     """The request that the session would send up to the end of what is summarised."""
 
     messages: Sequence[Message]

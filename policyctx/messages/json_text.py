@@ -4,7 +4,6 @@ import base64
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 from policyctx.definitions.items import (
@@ -68,8 +67,7 @@ def json_pieces(value: object, form: Form | None = None) -> Iterator[str]:
             yield from string_pieces(part.text)
 
 
-@dataclass(frozen=True, slots=True)
-class _Long:
+class _Long(NamedTuple):
     """A long string in a value, without the quotes around its JSON."""
 
     text: str

@@ -10,7 +10,6 @@ from array import array
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import count, takewhile
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple
@@ -239,18 +238,21 @@ class Reading:
             return range(len(self.items), len(self.items))
         return range(starts[message], starts[after] if after < len(starts) else len(self.items))
 
-    def extend(self, messages: Sequence[Message] | deque[CheckedMessage]) -> None:
-        """Read the messages that follow those read so far; a queue of `checked` is empty then.
+    def extend(self, messages: Sequence[Message]) -> None:
+        """Read the messages that follow those read so far.
 
         Raises `MessagesError` with the position of the first wrong message in the whole list; the
         reading is then unchanged.
         """
-        read = messages if isinstance(messages, deque) else self.checked(messages)
-        while read:  # so that the parts and the items of a long list do not all exist at once
-            self._add(read.popleft())
+        self.add(self.checked(messages))
+
+    def add(self, checked: deque[CheckedMessage]) -> None:
+        """Add the messages of a queue of `checked`, which is empty then."""
+        while checked:  # so that the parts and the items of a long list do not all exist at once
+            self._add(checked.popleft())
 
     def checked(self, messages: Sequence[Message]) -> deque[CheckedMessage]:
-        """Return the messages that follow, checked for `extend`; raises `MessagesError`."""
+        """Return the messages that follow, checked for `add`; raises `MessagesError`."""
         return deque(map(self._checked, listed(messages), count(self.message_count)))
 
     def _checked(self, given: Message, index: int) -> CheckedMessage:
@@ -452,8 +454,7 @@ def listed(messages: object) -> Sequence[Message]:
     return messages
 
 
-@dataclass(frozen=True, slots=True)
-class RequestBody:
+class RequestBody(NamedTuple):
     """A model call: the messages, and the request body around them if there is one."""
 
     messages: Sequence[Message]
@@ -506,7 +507,7 @@ class RequestBody:
             return self
         body = {name: value for name, value in self.body.items() if name != MARKER}
         given = {"system": system, "tools": tools}
-        return replace(self, body={**body, **{n: v for n, v in given.items() if n in body}})
+        return self._replace(body={**body, **{n: v for n, v in given.items() if n in body}})
 
     def document_with(self, messages: Sequence[Message]) -> object:
         """Return the document with its messages replaced by these."""

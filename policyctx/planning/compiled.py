@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
@@ -48,8 +47,7 @@ class SizeThreshold(NamedTuple):
     rule: lookup.RulePath
 
 
-@dataclass(frozen=True, slots=True)
-class Treatment:
+class Treatment(NamedTuple):
     """How one step treats the items of one type and tool: the nearest of every key.
 
     `refusal` is why it takes none of them, with the key that says so; None when it may. The first

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
 from policyctx.definitions.actions import Action
-from policyctx.definitions.items import MEDIA_TYPES, Item, Message, recall_tool
+from policyctx.definitions.items import MEDIA_TYPES, Item, recall_tool
 from policyctx.messages.reading import CheckedMessage, Reading
 from policyctx.messages.shapes.built_in import BUILT_IN, Shapes
 from policyctx.messages.shapes.shape import kind_of_text
@@ -149,17 +149,17 @@ class Conversation:
 
     def extend(
         self,
-        messages: Sequence[Message] | deque[CheckedMessage],
+        checked: deque[CheckedMessage],
         *,
         is_valid: Callable[[Mapping[int, Decision]], bool] = lambda _: True,
     ) -> None:
-        """Read what came after the messages known so far; raises `MessagesError`.
+        """Add what came after the messages known so far, as `reading` has checked it.
 
         `is_valid` says whether a provider takes the list after these earlier decisions, by the
         positions of the new items; where it does not, nothing that was dropped is dropped again.
         """
         known, turns = self.reading.message_count, len(self.reading.turn_starts)
-        self.reading.extend(messages)
+        self.reading.add(checked)
         self.staying.grow(range(known, self.reading.message_count))
         items = self.reading.items
         new = range(len(self.items), len(items))
@@ -169,6 +169,8 @@ class Conversation:
         fates = self._reapplied(new, is_valid) if self.ledger.entries else {}
         for position in new:
             self._see(position, fates.get(position))
+        if not self.arrivals.are_judged:
+            return
         if known < self.reading.message_count:
             self.arrivals.happened(Ending.MESSAGE_COMES)
         if turns < len(self.reading.turn_starts):

@@ -230,7 +230,7 @@ class Arrivals:
         *,
         are_judged: bool,
     ) -> None:
-        self._items, self._fates, self._are_judged = items, fates, are_judged
+        self._items, self._fates, self.are_judged = items, fates, are_judged
         self._judged = Counter[Arrived]() if judged is None else judged
         self._met = Counter[Arrived]()
         self.due: list[int] = []
@@ -244,7 +244,7 @@ class Arrivals:
 
         `partners` are the answers to calls and the calls of answers, by position.
         """
-        for position in positions if self._are_judged else ():
+        for position in positions:
             item = self._items[position]
             if item.kind == "user_message":
                 self.happened(Ending.USER_SPEAKS)
@@ -271,7 +271,7 @@ class Arrivals:
 
     def report(self) -> None:
         """Note what was judged, also what is left of it, so that it is not new in another list."""
-        if not self._are_judged:
+        if not self.are_judged:
             return
         unjudged, seen = {*self.due, *self.waiting}, Counter[Arrived]()
         for position, item in enumerate(self._items):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, partial
 from operator import is_
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -296,13 +296,3 @@ class Request:
     def beside(self) -> tuple[object, ...]:
         """The parts that count towards the size of the request beside its messages."""
         return tuple(filter(None, (self.system, self.tools)))
-
-    def over(self, known: Request) -> Request:
-        """Return the request with what it does not say as it is known of the session."""
-        return replace(
-            self,
-            model=self.model or known.model,
-            window=known.window if self.window is None else self.window,
-            takes_markers=known.takes_markers if self.takes_markers is None else self.takes_markers,
-            reads_once=self.reads_once and known.reads_once,
-        )

@@ -8,10 +8,9 @@ import functools
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from operator import is_
 from types import MappingProxyType
-from typing import Any, ParamSpec, TypedDict, TypeVar, cast
+from typing import Any, NamedTuple, ParamSpec, TypedDict, TypeVar, cast
 
 from policyctx.definitions.actions import Action
 from policyctx.errors import Diagnostic, Location, PolicyError, UnknownOptionError, nearest
@@ -134,8 +133,7 @@ def with_options(root: Node, options: Mapping[str, Any], *, function: str = "Ses
     return root
 
 
-@dataclass(frozen=True, slots=True)
-class _Option:
+class _Option(NamedTuple):
     """The value of an option, and the place that its keys get."""
 
     value: Any
@@ -181,7 +179,7 @@ def _set(node: Node, path: Sequence[str], value: Node) -> Node:
         return value
     children = dict(node.value) if node.is_map else {}
     below = children.get(path[0], Node({}, value.place, value.place))
-    return replace(node, value={**children, path[0]: _set(below, path[1:], value)}, raw=None)
+    return node._replace(value={**children, path[0]: _set(below, path[1:], value)}, raw=None)
 
 
 def _without_offloading(option: _Option, root: Node) -> Node:
@@ -203,7 +201,7 @@ def _cleared(step: Node, option: _Option) -> Node:
     keys = {"do": Action.CLEAR.do, "placeholder": Action.CLEAR.text}
     given = {key: _node(value, option.place) for key, value in keys.items()}
     select = step.value["select"].without("unit", "placeholders")
-    return replace(step, value={**step.without("save").value, **given, "select": select})
+    return step._replace(value={**step.without("save").value, **given, "select": select})
 
 
 def _threshold(key: str, other: str) -> Callable[[_Option, Node], Node]:
@@ -230,7 +228,7 @@ def _over(step: Node, key: str, other: str, option: _Option) -> Node:
 def _ratio(option: _Option, root: Node) -> Node:
     def with_ratio(gates: Node) -> Node:
         if isinstance(gates.value, list):
-            return replace(gates, value=[with_ratio(each) for each in gates.value])
+            return gates._replace(value=[with_ratio(each) for each in gates.value])
         if (ratio := gates.child("ratio")) is None:
             return gates
         kept = {key: child for key, child in ratio.value.items() if key == "of"}
@@ -285,7 +283,7 @@ def _with_some_steps(
 
 def _with_steps(root: Node, steps: list[Node]) -> Node:
     old = root.child("steps")
-    return root if old is None else _set(root, ["steps"], replace(old, value=steps))
+    return root if old is None else _set(root, ["steps"], old._replace(value=steps))
 
 
 def _moves_items(step: Node) -> bool:

@@ -106,11 +106,11 @@ def entry_policy(entry: AgentEntry, file: AgentsFile, *, agent: str) -> Policy:
         return _policy_named_by(entry, file)
     # The agent's name is a name: it is set once variables have been looked for.
     head = {"apiVersion": file.version, "name": Node("agent", entry.place, entry.place)}
-    own = replace(entry.says, value={**head, **entry.says.value})
+    own = entry.says._replace(value={**head, **entry.says.value})
     try:
         tree = loading.completed(loading.with_bases(own, file.source, environment()))
         named = {**tree.value, "name": Node(agent, entry.place, entry.place)}
-        return loading.validated(replace(tree, value=named))
+        return loading.validated(tree._replace(value=named))
     except PolicyError as error:
         found = loading.at_causes(error.diagnostics, file.source, environment(), own)
         raise PolicyError(found) from None

@@ -55,7 +55,7 @@ def substituted(node: Node, environment: Mapping[str, str]) -> Node:
         raw = given or default
         if raw is None:
             return node
-        return replace(node, value=typed(raw), raw=raw, variable=node.value if given else None)
+        return node._replace(value=typed(raw), raw=raw, variable=node.value if given else None)
 
     return node.mapped(changed)
 
@@ -269,7 +269,7 @@ def _merged_steps(base: Node, own: Node, problems: list[Diagnostic]) -> Node:
                 problems.append(_not_removed(step, seen.get(name), inherited))
         elif is_known:
             at = names.index(name)
-            steps[at] = replace(bare, lost=_lost(steps[at], bare))
+            steps[at] = bare._replace(lost=_lost(steps[at], bare))
         elif before is not None and before.value in names:
             steps.insert(names.index(before.value), bare)
         else:
@@ -517,7 +517,7 @@ def _as_wanted(root: Node) -> Node:
         paths = {path for path, node in typed if node.raw is not None}
 
         def as_text(path: Path, node: Node) -> Node:
-            return replace(node, value=node.raw, raw=None) if path in paths else node
+            return node._replace(value=node.raw, raw=None) if path in paths else node
 
         return root.mapped(as_text) if paths else root
     return root

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
-from typing import Any, Literal, NoReturn, TypeAlias, get_args, get_origin
+from typing import Any, Literal, NamedTuple, NoReturn, TypeAlias, get_args, get_origin
 
 import yaml
 
@@ -31,8 +31,7 @@ _HINTS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(NamedTuple):
     """A map (of nodes), a list (of nodes) or a scalar.
 
     `key` is the place of the key that a map has it under. `raw` is the text that `${…}` stood for
@@ -77,10 +76,10 @@ class Node:
         """Return the tree with each scalar changed, which is given with its path."""
         if isinstance(self.value, dict):
             parts = {k: node.mapped(change, (*path, k)) for k, node in self.value.items()}
-            return replace(self, value=parts)
+            return self._replace(value=parts)
         if isinstance(self.value, list):
             elements = [node.mapped(change, (*path, i)) for i, node in enumerate(self.value)]
-            return replace(self, value=elements)
+            return self._replace(value=elements)
         return change(path, self)
 
     @property
@@ -114,7 +113,7 @@ class Node:
         """Return a map without these keys, and any other value as it is."""
         if not self.is_map:
             return self
-        return replace(self, value={k: v for k, v in self.value.items() if k not in keys})
+        return self._replace(value={k: v for k, v in self.value.items() if k not in keys})
 
     def changed(self, path: Path, change: Callable[[Node], Node | None]) -> Node:
         """Return the tree with what is at `path` changed, or left out where the change is None.
@@ -127,9 +126,9 @@ class Node:
         new = child.changed(tuple(rest), change) if rest else change(child)
         if self.is_map:
             parts = {key: new if key == first else old for key, old in self.value.items()}
-            return replace(self, value={key: one for key, one in parts.items() if one is not None})
+            return self._replace(value={key: one for key, one in parts.items() if one is not None})
         elements = [new if i == first else old for i, old in enumerate(self.value)]
-        return replace(self, value=[one for one in elements if one is not None])
+        return self._replace(value=[one for one in elements if one is not None])
 
     def said(self, *path: str | int) -> Any:  # noqa: ANN401 - what a file may say
         """Return the value at the end of a path, None for nothing."""

@@ -2,9 +2,8 @@
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from policyctx.errors import Diagnostic, Location, PolicyError, UnknownPolicyError, nearest
 from policyctx.resources import open_file, shipped_folder
@@ -19,8 +18,7 @@ PathName: TypeAlias = str | os.PathLike[str]
 PolicyName: TypeAlias = PathName
 
 
-@dataclass(frozen=True, slots=True)
-class PolicySource:
+class PolicySource(NamedTuple):
     """The text of a policy and the name that its errors are reported under.
 
     `path` is the file that it was read from, resolved; None for a text from elsewhere.
@@ -154,9 +152,9 @@ def policy_source(
         raise UnknownPolicyError(wanted, presets, likely)
     found = read_source(path, str(path), allow_pipe=beside is None)
     if beside is not None:
-        return replace(found, is_named_by_file=True, within=beside.folders)
+        return found._replace(is_named_by_file=True, within=beside.folders)
     if more := tuple(map(os.fsdecode, extends_from)):
-        return replace(found, within=(*found.folders, *more))
+        return found._replace(within=(*found.folders, *more))
     return found
 
 

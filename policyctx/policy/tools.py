@@ -11,8 +11,7 @@ it.
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, ParamSpec, Protocol, TypeVar, overload
+from typing import Any, NamedTuple, ParamSpec, Protocol, TypeVar, overload
 
 from pydantic import PydanticUserError, TypeAdapter
 
@@ -56,8 +55,7 @@ class Decorator(Protocol):
     def __call__(self, decorated: T, /) -> T: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Hint:
+class Hint(NamedTuple):
     """A rule for one tool that code gives, and the place of that code."""
 
     rule: ToolRule

@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple
 
 from policyctx.policy.models import Prices
 from policyctx.policy.models.base import PriceKinds
@@ -11,8 +12,7 @@ from policyctx.tokens.usage import HOUR, Summable, Usage
 _MILLION = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Rates:
+class Rates(NamedTuple):
     """$ per million tokens."""
 
     input: float
@@ -27,8 +27,7 @@ class Rates:
         return self.write_1h if ttl >= HOUR else self.write_5m
 
 
-@dataclass(frozen=True, slots=True)
-class CallPrices:
+class CallPrices(NamedTuple):
     """What calls of one language model cost; the size of a prompt decides which rates it has."""
 
     base: Rates
@@ -98,8 +97,7 @@ def _rates(written: PriceKinds) -> Rates:
 RATIOS = Rates(input=1.0, write_5m=1.25, write_1h=2.0, read=0.1, output=5.0)
 
 
-@dataclass(frozen=True, slots=True)
-class Payback:
+class Payback(NamedTuple):
     """What an edit costs at once, and what it saves with each later call, in millionths of $."""
 
     cost: Fraction

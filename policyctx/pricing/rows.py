@@ -8,11 +8,10 @@ lacks is here, with its source: how each prompt cache works, and some windows.
 import re
 from calendar import timegm
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache, lru_cache
 from importlib.metadata import version
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from policyctx.definitions.items import HostObject
 from policyctx.pricing.dollars import CallPrices, Rates
@@ -31,8 +30,7 @@ _HALF_A_DAY = 12
 _FREE = CallPrices(Rates(0, 0, 0, 0, 0))
 
 
-@dataclass(frozen=True, slots=True)
-class CacheRules:
+class CacheRules(NamedTuple):
     """The rules of a prompt cache; sizes in tokens of the provider, times in seconds."""
 
     kind: CacheKind
@@ -54,8 +52,7 @@ class CacheRules:
     """Whether a write has a price of its own; otherwise it is billed as input."""
 
 
-@dataclass(frozen=True, slots=True)
-class ModelRow:
+class ModelRow(NamedTuple):
     """One language model, as it was sold in one period."""
 
     name: str
@@ -200,8 +197,7 @@ _NOT_TEXT = re.compile(
 _DATED = re.compile(r"[-@](\d{8}|\d{4}-\d{2}-\d{2})$")
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
+class _Known(NamedTuple):
     """The periods of one model, the oldest first, and where its name may come from."""
 
     names: tuple[str, ...]
@@ -230,7 +226,7 @@ def row_of(name: str | None, *, at: float | None = None) -> ModelRow | None:
         return None
     row = known.row(at)
     is_long = "[1m]" in name.lower() and row.context_window < _LONG
-    return replace(row, context_window=_LONG) if is_long else row
+    return row._replace(context_window=_LONG) if is_long else row
 
 
 def prices_source() -> str:
@@ -302,7 +298,7 @@ def _known(provider: str, model: HostObject) -> _Known | None:
     cached = next(_CACHES[rule] for pattern, rule in rules if re.search(pattern, name))
     rows = _rows(ModelRow(name, provider, (), window, cached, _FREE), model)
     until, earlier = _EARLIER_WINDOWS.get(model.id, ("", 0))
-    rows = [replace(r, context_window=earlier) if "" < r.until <= until else r for r in rows]
+    rows = [r._replace(context_window=earlier) if "" < r.until <= until else r for r in rows]
     hosts = frozenset(_PROVIDERS[provider]["hosts"])
     return _Known((name, *sorted(also - {name})), hosts, tuple(rows)) if rows else None
 
@@ -314,9 +310,9 @@ def _add_regional(model: HostObject, found: dict[str, _Known]) -> None:
     if base is None:
         return
     name, common = f"regional.anthropic.{bare}", base.rows[-1]
-    rows = _rows(replace(common, name=name, provider="aws"), model)
+    rows = _rows(common._replace(name=name, provider="aws"), model)
     if rows[-1].prices.base.input == common.prices.base.input:
-        found[base.names[0]] = replace(base, names=(*base.names, name))
+        found[base.names[0]] = base._replace(names=(*base.names, name))
     else:
         found[name] = _Known((name,), frozenset(_PROVIDERS["aws"]["hosts"]), tuple(rows))
 
@@ -337,8 +333,7 @@ def _rows(row: ModelRow, model: HostObject) -> list[ModelRow]:
     ends = [begins for begins, *_ in first[1:]]
     sources = tuple(_PROVIDERS[row.provider]["sources"])
     return [
-        replace(
-            row,
+        row._replace(
             sources=sources,
             prices=price,
             cache=row.cache if price.base.read < price.base.input else None,

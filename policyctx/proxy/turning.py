@@ -209,8 +209,7 @@ class Turning:
         read = usage_of(usage)
         spared = 0
         if not self.dry_run:  # the prompt was not the one that the session has made
-            yield from session.observe_in_steps(read)
-            spared = session.spared_last
+            spared = yield from session.observe_in_steps(read)
         model, at = conversation.model, self._clock()
         spent = conversation.meter.observe(read, spared=spared, model=model, at=at)
         self.counts.spend(spent)

@@ -106,7 +106,7 @@ def _cache(model: Model, row: ModelRow | None) -> CacheRules | None:
     is_set = "min_tokens" in settings.model_fields_set
     if row.cache is None or not is_set:
         return row.cache
-    return replace(row.cache, min_tokens=settings.min_tokens)
+    return row.cache._replace(min_tokens=settings.min_tokens)
 
 
 def _ttl(call: ModelCall, model: Model, row: ModelRow | None, last: int | None) -> tuple[int, bool]:

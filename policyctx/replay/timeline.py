@@ -140,7 +140,7 @@ class Timeline:
     def part(self, after: Sequence[Message] = ()) -> SessionPart:
         """Return the part as it was in the end; `after` came behind its last call."""
         conversation = self.plan.conversation
-        conversation.extend(after)
+        conversation.extend(conversation.reading.checked(after))
         self.recorded.take(conversation)
         items = self.recorded.items(conversation)
         return SessionPart(

@@ -7,7 +7,7 @@ left behind: temporary files, and a compressed copy of a file that is still ther
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from policyctx.definitions.actions import Action
 from policyctx.messages.json_text import JSON
@@ -27,8 +27,7 @@ _AT_A_TIME = 256
 _LINKED = "linked"
 
 
-@dataclass(frozen=True, slots=True)
-class StoredFile:
+class StoredFile(NamedTuple):
     """A file, with every entry of every session that names it, the newest last."""
 
     path: str
@@ -51,8 +50,7 @@ class StoredFile:
         return any(entry.adopted for entry in self.entries)
 
 
-@dataclass(frozen=True, slots=True)
-class CollectionPlan:
+class CollectionPlan(NamedTuple):
     """The files that `collect` will remove and compress."""
 
     removed: tuple[tuple[StoredFile, str], ...]
@@ -63,8 +61,7 @@ class CollectionPlan:
     """Bytes after the removals; what compression saves is not counted."""
 
 
-@dataclass(frozen=True, slots=True)
-class RetentionLimits:
+class RetentionLimits(NamedTuple):
     """What may stay: contents of an age in seconds, and how many bytes and contents of them."""
 
     max_age: float | None = None
@@ -89,8 +86,7 @@ class RetentionLimits:
         return "max_contents" if is_over else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Terms:
+class Terms(NamedTuple):
     """The arguments of `collect`: what may stay, and which sessions have ended."""
 
     limits: RetentionLimits
@@ -206,8 +202,7 @@ def _left_over(backend: Backend, folder: str, named: Collection[str]) -> Iterato
             yield path
 
 
-@dataclass(frozen=True, slots=True)
-class CollectionReport:
+class CollectionReport(NamedTuple):
     """What `collect` did, or would do in a dry run.
 
     What a list held beside its texts counts in the bytes, but is no content of its own.

@@ -11,7 +11,7 @@ import inspect
 import os
 from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from policyctx import lazy
 from policyctx.definitions.items import Item
@@ -137,8 +137,7 @@ class Content:
         return (self.source,) if isinstance(self.source, str) else self.source
 
 
-@dataclass(frozen=True, slots=True)
-class Saved:
+class Saved(NamedTuple):
     """The result of saving a content: its file, and whether the disk held it already."""
 
     file: File

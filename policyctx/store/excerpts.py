@@ -81,6 +81,19 @@ def read_offloaded(
     return _page(shown, text, first, min(count, MOST_LINES), start)
 
 
+def found_lines(
+    store: ReadableStore, query: str, *, ignore_case: bool, ranked: bool
+) -> Iterator[FoundLine]:
+    """Return the lines that a session finds in its store; see `Session.search`."""
+    if ranked and isinstance(store, ContextFileSystem):
+        return iter(ranked_lines(store, query))
+    search = getattr(store, "search", None)
+    if search is None:
+        raise StoreError("this store cannot search", path=str(getattr(store, "root", "")))
+    found: Iterator[FoundLine] = search(query, ignore_case=ignore_case)
+    return found
+
+
 def search_offloaded(
     store: ReadableStore, query: object, *, before: str = "", by_words: bool = True
 ) -> Answer:

@@ -11,9 +11,9 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import ModuleType
-from typing import IO, Literal, TypeAlias
+from typing import IO, Literal, NamedTuple, TypeAlias
 
 from policyctx.messages.json_text import JSON, stringified
 from policyctx.paths import File
@@ -285,8 +285,7 @@ def text_of(raw: bytes, form: Format) -> str:
     return opened_envelope(raw)[0] if form == "envelope" else decoded(raw)
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
+class Prepared(NamedTuple):
     """A content that is ready to be written: its bytes, hash and counts."""
 
     content: Content

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from policyctx.messages.json_text import JSON, compact_json, parsed
 from policyctx.messages.markers import unmarked_block
@@ -16,8 +15,7 @@ Kind: TypeAlias = Literal["text", "json", "blocks"]
 _KINDS: dict[object, Kind] = {"json": "json", "blocks": "blocks"}
 
 
-@dataclass(frozen=True, slots=True)
-class Hollow:
+class Hollow(NamedTuple):
     """A block whose text was removed at `place`; None when it does not contain the text."""
 
     block: JSON

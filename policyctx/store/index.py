@@ -5,8 +5,7 @@ The index is what the lines of a journal add up to. It reads and writes no files
 
 import re
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Generic, Literal, TypeVar
+from typing import Generic, Literal, NamedTuple, TypeVar
 
 from policyctx.messages.json_text import JSON
 from policyctx.paths import numbered
@@ -62,8 +61,7 @@ class Grouped(Generic[K, V]):
             del self._newest[key]
 
 
-@dataclass(frozen=True, slots=True)
-class IndexEntry:
+class IndexEntry(NamedTuple):
     """What the index knows of a saved content. Paths are below the root, with `/`."""
 
     path: str
@@ -325,7 +323,7 @@ class Index:
             merged.apply({"root": root})
         for entry in other:
             if self.of(entry.path, entry.item_id) is None:
-                merged.add(replace(entry, replaces=None))
+                merged.add(entry._replace(replaces=None))
         left = list(self.records)
         for record in other.records:
             if record in left:

@@ -13,8 +13,7 @@ import contextlib
 import json
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from policyctx.errors import counted
@@ -43,8 +42,7 @@ encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 INDEX = "index.json"
 
 
-@dataclass(frozen=True, slots=True)
-class Position:
+class Position(NamedTuple):
     """How far a journal was read: which journal it is, and the bytes of all whole lines so far."""
 
     head: bytes
@@ -56,8 +54,7 @@ class Position:
     """Of the last line up to there."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fold:
+class Fold(NamedTuple):
     """The beginning of a journal that a snapshot holds."""
 
     journal_id: str
@@ -68,8 +65,7 @@ class Fold:
     """The CRC-32 of the folded bytes."""
 
 
-@dataclass(frozen=True, slots=True)
-class JournalLines:
+class JournalLines(NamedTuple):
     """Parsed lines of a journal."""
 
     values: tuple[dict[str, Any], ...]
@@ -80,8 +76,7 @@ class JournalLines:
     """The damage that was found, a phrase for each kind."""
 
 
-@dataclass(frozen=True, slots=True)
-class JournalRead:
+class JournalRead(NamedTuple):
     """The result of reading a journal."""
 
     position: Position
@@ -176,9 +171,9 @@ def read_journal(
     if folded is not None and folded.number is not None and folded.journal_id in ids[:1]:
         skipped_fold = zlib.crc32(content[: folded.bytes]) == folded.checksum
         if skipped_fold:
-            start = replace(start, bytes=folded.bytes, number=folded.number)
+            start = start._replace(bytes=folded.bytes, number=folded.number)
     made = _read_on(start, content[start.bytes :], content[: start.bytes])
-    return replace(made, is_new=True, skipped_fold=skipped_fold)
+    return made._replace(is_new=True, skipped_fold=skipped_fold)
 
 
 def append_lines(
@@ -222,7 +217,7 @@ def _is_same(known: Position, log: AppendLog) -> bool:
 def _read_on(known: Position, content: bytes, before: bytes = b"") -> JournalRead:
     whole = content.rfind(b"\n") + 1
     lines = parse_lines(content[:whole].split(b"\n")[:-1], known.number, before)
-    position = replace(known, bytes=known.bytes + whole, number=lines.number)
+    position = known._replace(bytes=known.bytes + whole, number=lines.number)
     torn = len(content) - whole
     return JournalRead(position, lines.values, is_new=False, damage=lines.damage, torn=torn)
 
@@ -299,8 +294,7 @@ def _checked_part(raw: bytes) -> bytes | None:
     return start if end == b'%b%08x"}' % (_CHECKSUM, zlib.crc32(start)) else None
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(NamedTuple):
     """An event in the history of one content."""
 
     what: Literal["saved", "packed", "removed"]
@@ -340,8 +334,7 @@ def events(lines: Iterable[object]) -> Iterator[Event]:
                 yield Event(kind, path, time, item_id, known, str(value.get("why", "")))
 
 
-@dataclass(frozen=True, slots=True)
-class StateFolder:
+class StateFolder(NamedTuple):
     """The folder below the root in which one session keeps its state."""
 
     path: str

@@ -6,11 +6,10 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from policyctx.definitions.names import ROOT_FIELDS, SESSION_FIELDS, is_url
 from policyctx.errors import InputError, StoreError, nearest
@@ -22,7 +21,7 @@ from policyctx.store import journal
 from policyctx.store.backend import Backend, Root, absolute_root, failing_as, store_root
 from policyctx.store.content import STATE_FOLDER, URL_FILE
 from policyctx.store.files import Format
-from policyctx.store.filesystem import TIMEOUT_S, ContextFileSystem, reading_at
+from policyctx.store.filesystem import ContextFileSystem, reading_at
 from policyctx.store.index import IndexEntry
 from policyctx.store.local.backend import LocalBackend
 from policyctx.store.snapshot import whole_index
@@ -65,7 +64,6 @@ def session_store(
     session_id: str,
     *,
     root: str | os.PathLike[str] | None = None,
-    timeout: float = TIMEOUT_S,
     clock: Callable[[], float] = time.time,
 ) -> ContextFileSystem:
     """Return the store of a session; `root` replaces the folder of the settings.
@@ -88,7 +86,7 @@ def session_store(
         session=session_id if shared else None,
         format=settings.format,
         compress=settings.compress,
-        timeout=timeout,
+        timeout=settings.timeout.seconds,
         spill_to=None if folder is None else absolute_root(folder) / safe_part(session_id),
         clock=clock,
     )
@@ -238,8 +236,7 @@ def _stores_below(backend: Backend) -> list[str]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class Upload:
+class Upload(NamedTuple):
     """What was uploaded from the folder of one session."""
 
     folder: str

@@ -7,10 +7,10 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from policyctx import lazy
@@ -196,12 +196,13 @@ def _at(index: Index, path: str) -> IndexEntry | None:
 
 def lines_of(text: str, first: int, last: int | None = None) -> str:
     """Return the lines from `first` to `last`, counted from 1; None means to the end."""
+    if first <= 1 and last is None:
+        return text
     every = re.findall(r"[^\n]*\n|[^\n]+", text)
     return "".join(every[max(first, 1) - 1 : None if last is None else max(last, 0)])
 
 
-@dataclass(frozen=True, slots=True)
-class FoundLine:
+class FoundLine(NamedTuple):
     """A line that contains the searched text."""
 
     entry: IndexEntry
@@ -301,8 +302,7 @@ class Finder:
         return self._window[begin : self._shown_end]
 
 
-@dataclass(frozen=True, slots=True)
-class Harm:
+class Harm(NamedTuple):
     """A content that differs from what was saved."""
 
     entry: IndexEntry
@@ -310,8 +310,7 @@ class Harm:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Verification:
+class Verification(NamedTuple):
     """The result of verifying every content; `harmed` lists the damaged ones."""
 
     checked: int

@@ -10,7 +10,7 @@ import os
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Literal, TypeAlias
 
@@ -106,8 +106,8 @@ def _picked(
             path = f"{store.root}/{file.path}"
             where[path] = place, file.path
             # There may be very many of them, so what their items were is left out.
-            entries = (replace(entry, origin=None, hollow=None) for entry in file.entries)
-            every.append(replace(file, path=path, entries=tuple(entries)))
+            entries = (entry._replace(origin=None, hollow=None) for entry in file.entries)
+            every.append(file._replace(path=path, entries=tuple(entries)))
     every.sort(key=lambda file: file.saved_at)
     plan = collector.chosen(every, now, terms)
     found: dict[str, dict[str, str]] = defaultdict(dict)

@@ -7,9 +7,8 @@ which its new entry names as the one that it replaces.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from policyctx.errors import StoreError
 from policyctx.paths import marked, numbered
@@ -30,8 +29,7 @@ Occupant: TypeAlias = Literal["nothing", "itself", "itself packed", "another"]
 _SHORT = 200
 
 
-@dataclass(frozen=True, slots=True)
-class SaveRules:
+class SaveRules(NamedTuple):
     """How a store saves."""
 
     on_conflict: Literal["suffix", "overwrite", "error"]
@@ -46,8 +44,7 @@ class SaveRules:
     """Paths that no content may have."""
 
 
-@dataclass(frozen=True, slots=True)
-class SaveResult:
+class SaveResult(NamedTuple):
     """What one attempt to save has done."""
 
     saved: tuple[Saved, ...]
@@ -179,8 +176,7 @@ def _hash_at(backend: Backend, path: str, form: files.Format) -> str | None:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class _Placed:
+class _Placed(NamedTuple):
     """A content with its path. It is there already, equal to another, or lies in `temporary`."""
 
     one: files.Prepared
@@ -267,7 +263,7 @@ class SuffixSave:
         if placed.reused:
             return placed
         if placed.twin is not None:
-            placed = replace(placed, same_as=before[placed.twin].path)
+            placed = placed._replace(same_as=before[placed.twin].path)
         while not placed.reused:
             try:
                 self._publish(batch, placed)
@@ -290,7 +286,7 @@ class SuffixSave:
     def _unlinked(self, batch: WriteBatch, placed: _Placed, error: OSError) -> _Placed:
         """Use the equal content's own file where no link is possible; a file of its own if gone."""
         if not isinstance(error, FileNotFoundError):
-            return replace(placed, path=placed.same_as or placed.path, reused=True)
+            return placed._replace(path=placed.same_as or placed.path, reused=True)
         placed = self._stage(batch, placed.one, placed.path)
         batch.flush()
         return placed
@@ -299,7 +295,7 @@ class SuffixSave:
         """Take the next name, as another writer was faster, or its file if it has this content."""
         self._names.give_up(placed.path)
         path, occupant = self._names.take(placed.one, exactly=self._rules.on_conflict == "error")
-        return replace(placed, path=path, reused=occupant == "itself")
+        return placed._replace(path=path, reused=occupant == "itself")
 
 
 def _is_there(backend: Backend, path: str) -> bool:

@@ -8,8 +8,8 @@ import json
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from pydantic_core import from_json
 
@@ -315,8 +315,7 @@ def _lines(found: dict[str, Any]) -> Iterator[dict[str, object]]:
         yield {"in_flight": value}
 
 
-@dataclass(frozen=True, slots=True)
-class _Parts:
+class _Parts(NamedTuple):
     """A snapshot's lists, as the inside of a JSON array with a value a line."""
 
     fold: Fold
@@ -366,8 +365,7 @@ def _grown(
         if values is None or _number(before) + len(values) != number:
             return None
         lists.append(_SEPARATOR.join([before, *values] if before else values))
-    fold = replace(
-        last.fold,
+    fold = last.fold._replace(
         bytes=position.bytes,
         number=position.number,
         checksum=zlib.crc32(new, last.fold.checksum),

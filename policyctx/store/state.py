@@ -10,8 +10,8 @@ import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass, replace
 from types import MappingProxyType
+from typing import NamedTuple
 
 from policyctx import lazy
 from policyctx.errors import StoreError, present
@@ -31,8 +31,7 @@ _NOTHING: Mapping[str, Iterable[str]] = MappingProxyType({})
 _LEAST_SHORTENED = 64 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Rebuilt:
+class Rebuilt(NamedTuple):
     """The result of rebuilding an index."""
 
     entries: int
@@ -221,7 +220,7 @@ class State:
         if not left:
             return []
         found = (entry for entry in self._adopted(backend) if entry.path in left)
-        return [replace(entry, adopted=False) for entry in found]  # a writer announced it
+        return [entry._replace(adopted=False) for entry in found]  # a writer announced it
 
     def settle_dead(self, backend: Backend) -> None:
         """Append the entries of `left_by_dead`, and settle the batches of dead writers.

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin
 
@@ -60,12 +60,12 @@ class Change:
             return root
         if self.action == "rename":
             return root.changed(self.path[:-1], self._renamed)
-        new = None if self.action == "remove" else replace(stands, value=self.value, raw=None)
+        new = None if self.action == "remove" else stands._replace(value=self.value, raw=None)
         return root.changed(self.path, lambda _: new)
 
     def _renamed(self, above: Node) -> Node:
         names = {self.path[-1]: str(self.value)}
-        return replace(above, value={names.get(k, k): child for k, child in above.value.items()})
+        return above._replace(value={names.get(k, k): child for k, child in above.value.items()})
 
 
 def neighbours(value: Scalar, annotation: Any) -> Iterator[Scalar]:  # noqa: ANN401 - a type

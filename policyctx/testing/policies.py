@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
@@ -46,7 +46,7 @@ def named_source(name: str, folders: Sequence[Path]) -> PolicySource:
 
 def _named_from(folder: Path, name: str) -> PolicySource:
     here = PolicySource("", "", str(folder / "a.feature"), within=(folder.absolute().anchor,))
-    return replace(policy_source(name, beside=here), within=())
+    return policy_source(name, beside=here)._replace(within=())
 
 
 def written_source(text: str, feature: Path, line: int, *, shown: str) -> PolicySource:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -90,7 +89,7 @@ class AnthropicCounter(counter.MemoCounter):
     @property
     def stats(self) -> counter.MemoStats:
         """What was asked and what is held, at this moment."""
-        return replace(super().stats, estimated=self._estimated, problem=self._problem)
+        return super().stats._replace(estimated=self._estimated, problem=self._problem)
 
     def _counts(self, texts: Sequence[str]) -> list[int]:
         """Ask for the first text alone, which tells whether there is anyone to ask."""

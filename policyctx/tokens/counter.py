@@ -3,7 +3,6 @@
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, Protocol, TypeAlias
 
@@ -117,8 +116,7 @@ _HELD_CHARS = 1_000
 _Key: TypeAlias = "str | tuple[int, int]"
 
 
-@dataclass(frozen=True, slots=True)
-class MemoStats:
+class MemoStats(NamedTuple):
     """What a counter has been asked since it was made, and what it holds now.
 
     `hits` are the counts answered from memory, `misses` the texts that were measured. `held_bytes`

@@ -22,7 +22,7 @@ from functools import cache, partial
 from importlib.util import find_spec
 from itertools import count, pairwise
 from operator import itemgetter
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 
 from policyctx.definitions.tokenizers import CHARS_PER_TOKEN, TOKENIZERS
 from policyctx.errors import VocabularyError
@@ -48,8 +48,7 @@ CJK = (
 """A pattern of a character, or sign, that is a word by itself; it takes long to compile."""
 
 
-@dataclass(frozen=True, slots=True)
-class Vocabulary:
+class Vocabulary(NamedTuple):
     """What defines an encoding: the hash of its ranks file and the pattern that cuts a text."""
 
     sha256: str

@@ -8,7 +8,7 @@ was asked for beside it, `limit` of the model.
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from policyctx.definitions.items import HostObject
 
@@ -62,8 +62,7 @@ _OTHER_STATUSES = frozenset({401, 402, 403, 404, 408, 409, 429})
 _MOST_CHARS = 20_000
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(NamedTuple):
     """A prompt that a provider refused as too long; None for what it did not say."""
 
     size: int | None = None

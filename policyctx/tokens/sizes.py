@@ -12,9 +12,8 @@ import binascii
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from math import ceil, sqrt
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from policyctx.definitions.items import Medium, Piece, Provider, RequestMark
 
@@ -29,8 +28,7 @@ _JPEG_BARE = frozenset({0x01, *range(0xD0, 0xD9)})
 _WEBP_FRAME_BYTES = 10
 
 
-@dataclass(frozen=True, slots=True)
-class Patches:
+class Patches(NamedTuple):
     """A token for each patch of `side` pixels, once the image is within the limits.
 
     What is larger than `longest_edge` pixels or `most` tokens is scaled down first. Source: Claude
@@ -62,8 +60,7 @@ class Patches:
         return self.unknown
 
 
-@dataclass(frozen=True, slots=True)
-class Tiles:
+class Tiles(NamedTuple):
     """A base, and a price for each tile of 512 pixels, once the image is scaled down.
 
     It is fitted into 2,048 pixels, then its shorter side into 768. Source: OpenAI docs, "Images
@@ -94,8 +91,7 @@ class Tiles:
         return self.base
 
 
-@dataclass(frozen=True, slots=True)
-class ToolMarks:
+class ToolMarks(NamedTuple):
     """The tokens around the words of a tool's schema, where it is not sent as its JSON."""
 
     tool: int
@@ -107,8 +103,7 @@ class ToolMarks:
     value: int
 
 
-@dataclass(frozen=True, slots=True)
-class ProviderModel:
+class ProviderModel(NamedTuple):
     """What one provider's API adds to the texts of a request, in its tokens."""
 
     name: str

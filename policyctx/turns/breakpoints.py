@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal, NamedTuple, Self, TypeAlias
 
@@ -82,8 +82,7 @@ class BreakpointPlace:
     given: Mapping[int, Ttl] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Breakpoint:
+class Breakpoint(NamedTuple):
     """One breakpoint of a request."""
 
     part: Part
@@ -276,9 +275,10 @@ _ALWAYS = frozenset({"tool_call", "tool_result"})
 
 
 class Marked(NamedTuple):
-    """What is sent, with its markers: these fields of a `Result`."""
+    """What is sent, with its markers."""
 
-    messages: Sequence[Message]
+    changed: Mapping[int, Message]
+    """The messages that get or lose a marker, by their places in the list that is returned."""
     system: object
     tools: object
     breakpoints: Breakpoints
@@ -334,10 +334,8 @@ class Placing:
         self._ahead = found
         return Breakpoints(map(self._named, chosen))
 
-    def marked(
-        self, messages: Sequence[Message], request: Request, write_ttl: int | None
-    ) -> Marked:
-        """Return the messages of a turn, and its request, with markers at the breakpoints alone.
+    def marked(self, request: Request, write_ttl: int | None) -> Marked:
+        """Return the request of a turn with markers at the breakpoints alone.
 
         A message that gets or loses a marker is a copy, and so are the system prompt and the tools;
         a text that gets one becomes a block. What does not change is the same object.
@@ -352,26 +350,23 @@ class Placing:
             system = with_ttls(system, blocks, parts["system"])
         if (blocks := blocks_of_tools(tools)) is not None:
             tools = with_ttls(tools, blocks, parts["tools"])
-        return Marked(self._with_markers(messages, parts["messages"]), system, tools, chosen)
+        return Marked(self._changed(parts["messages"]), system, tools, chosen)
 
-    def _with_markers(
-        self, messages: Sequence[Message], places: Mapping[int, Ttl]
-    ) -> Sequence[Message]:
-        """Return the list, as it is returned, with markers at these items alone."""
+    def _changed(self, places: Mapping[int, Ttl]) -> Mapping[int, Message]:
+        """Return the messages that change where these items alone have markers."""
         known = self.known
         ttls: dict[int, dict[Path, Ttl]] = {}
         for position, ttl in places.items():
             message = self._in.items[position].message
             ttls.setdefault(message, {})[known.path_left(position)] = ttl
-        new: list[Message] = []
+        new: dict[int, Message] = {}
         for message in sorted(known.marked | ttls.keys()):
             marked = known.with_markers(message, ttls.get(message, {}))
             if marked is None or marked is known.left[message]:
                 continue
             if (at := known.place(message)) is not None:
-                new = new or list(messages)
                 new[at] = marked
-        return new or messages
+        return new
 
     def _anchors_before(self) -> Anchors:
         """Return the anchors of the request before from where it ended."""
@@ -394,7 +389,7 @@ class Placing:
         if one.part != "messages":
             return one
         item = self._in.items[one.place]
-        return replace(one, item=f"{item.kind} {item.item_id}")
+        return one._replace(item=f"{item.kind} {item.item_id}")
 
     def _back(self, fates: Mapping[int, Decision], position: int) -> int | None:
         """Return the last item at or before a position that may have a marker after these fates."""

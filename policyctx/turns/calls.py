@@ -4,6 +4,7 @@ A plan is carried out in this order: edit the list, save the contents that leave
 ledger on. A placeholder is handed out only after the file that it names is saved.
 """
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
@@ -22,7 +23,6 @@ from policyctx.definitions.names import EXTRACTIVE, NONE
 from policyctx.errors import InvalidResultError, StoreError
 from policyctx.messages.door import Entered, Fault
 from policyctx.messages.reading import listed
-from policyctx.messages.sources import joined, through
 from policyctx.planning.compact import Replacing
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.decisions import FAILED
@@ -30,14 +30,24 @@ from policyctx.planning.facts import Added, Attempt, Request
 from policyctx.planning.plan import Plan
 from policyctx.planning.planner import BOTH, Moment
 from policyctx.policy.models.steps import Store
+from policyctx.store.opening import path_of
 from policyctx.tokens.refusals import refusal_of
-from policyctx.tokens.usage import Usage
-from policyctx.turns.breakpoints import Breakpoints, Placing
+from policyctx.tokens.usage import usage_of
+from policyctx.turns.breakpoints import Breakpoints, Marked, Placing
 from policyctx.turns.compacting import Compacting, NotCompacted
-from policyctx.turns.effects import BeforeCompaction, Holds, Record, Remember, Save, Turn
+from policyctx.turns.effects import (
+    BeforeCompaction,
+    Holds,
+    Record,
+    Remember,
+    Save,
+    Turn,
+    given_turn,
+)
 from policyctx.turns.knowledge import Knowledge
 from policyctx.turns.known_list import KnownList
-from policyctx.turns.memory import Memory
+from policyctx.turns.memory import Memory, Totals
+from policyctx.turns.recorder import Recorder
 from policyctx.turns.reporting import Notices, Reporting, log_blindness, note
 from policyctx.turns.result import Result
 
@@ -58,6 +68,7 @@ class Calls:
         reader: FileReader | None,
         before_compaction: BeforeCompaction | None,
         expects_usage: bool,
+        record: str | os.PathLike[str] | None,
     ) -> None:
         self._knowledge, self._policy = knowledge, knowledge.policy
         self._on_invalid = on_invalid
@@ -68,8 +79,13 @@ class Calls:
         self._expects_usage = expects_usage and knowledge.keeps_state
         self._repairs: set[Fault] = set()
         """Those that a warning was given of."""
+        recorder = None
+        if record is not None:
+            path = path_of("record", record, knowledge.session_id)
+            about = knowledge.session_id, knowledge.shapes, knowledge.clock
+            recorder = Recorder(path, *about, self._policy.model.name)
         self._notices = Notices(knowledge.store)
-        self.reporting = Reporting(knowledge.session_id, self._policy.name)
+        self.reporting = Reporting(knowledge.session_id, self._policy.name, recorder)
         self.writes = self._notices.writes
 
     def plan(self, messages: Sequence[Message], request: Request) -> Turn[Plan]:
@@ -92,21 +108,44 @@ class Calls:
             return placing
         return placing.placed(request, memory.write_ttl, planned.new)
 
-    def observe(self, usage: Usage) -> Turn[None]:
-        """Learn from the usage of a model call, and report it."""
-        memory = yield from self._knowledge.recall()
+    def observe(self, given: object) -> Turn[int]:
+        """Learn from the usage of a model call; return the tokens that its prompt was spared."""
+        usage, memory = usage_of(given), (yield from self._knowledge.recall())
         if usage.prompt:
             self.reporting.usage(usage)
-        memory.observe(usage)
+        spared = memory.observe(usage)
         if self._knowledge.keeps_state and memory.has_decided:
             yield from note(memory.usage_record())
+        if self.reporting.recorder is not None and usage.prompt:
+            yield from self.reporting.recorder.billed(usage)
+        return spared
+
+    def totals(self, memory: Memory) -> Totals:
+        """Return what the session has done so far."""
+        recorder = self.reporting.recorder
+        unrecorded = 0 if recorder is None else recorder.failed
+        return replace(memory.totals(), failed_writes=self.writes.failed, unrecorded=unrecorded)
+
+    def close(self) -> None:
+        """End the recording, and close a store that can be closed; see `Session.close`."""
+        self.reporting.finish()
+        close = getattr(self._knowledge.store, "close", None)
+        if close is None:
+            return
+        try:
+            with self.writes.watched(completes=False):
+                close()
+        except StoreError:
+            if self._policy.store.on_failure == "raise":
+                raise
+            self.reporting.warn(self.writes.news())
 
     def _planned(
         self, messages: Sequence[Message], request: Request
     ) -> Turn[tuple[KnownList, Plan, Memory]]:
         self._knowledge.note(request)
         memory = yield from self._knowledge.recall()
-        known = self._knowledge.list_of(self._knowledge.door.let_in(messages).messages, memory)
+        known = self._knowledge.list_of(self._knowledge.entered(messages).messages, memory)
         facts = self._knowledge.facts(memory, request)
         return known, known.planner.plan(facts, comes_back=known.comes_back), memory
 
@@ -155,7 +194,7 @@ class Calls:
             return None
         memory = yield from self._knowledge.recall()
         keeps = self._knowledge.keeps_state
-        known = self._knowledge.list_of(self._knowledge.door.let_in(messages).messages, memory)
+        known = self._knowledge.list_of(self._knowledge.entered(messages).messages, memory)
         facts = self._knowledge.facts(memory, request)
         # A session without state has to decide again what it decided for the list that was refused.
         sent = known.planner.plan(facts, moments=() if keeps else BOTH)
@@ -167,7 +206,10 @@ class Calls:
         outcomes = (one for one in result.plan.outcomes if one.step in steps)
         if not any(one.took or one.replaces for one in outcomes):
             return None
-        return replace(result, warnings=(warning, *result.warnings))
+        result = replace(result, warnings=(warning, *result.warnings))
+        if (recorder := self.reporting.recorder) is not None:
+            result = yield from recorder.turn(given_turn(result), request, changed=False)
+        return result
 
     def apply(
         self,
@@ -180,7 +222,7 @@ class Calls:
         """Edit a whole list."""
         self._knowledge.note(request, changed=changed)
         self._knowledge.check_door()
-        entered = self._knowledge.door.let_in(messages, changed=changed)
+        entered = self._knowledge.entered(messages, changed=changed)
         given, messages = messages, entered.messages
         memory = yield from self._knowledge.recall()
         yield from self._keep_originals(memory)
@@ -204,8 +246,7 @@ class Calls:
             placing = memory.placing = (
                 placing if placing.known is known else Placing(known, placing)
             )
-            marked = placing.marked(result.messages, request, memory.write_ttl)
-            result = replace(result, **marked._asdict())
+            result = _marked(result, placing.marked(request, memory.write_ttl))
             if self._knowledge.keeps_state and not memory.has_begun:
                 memory.has_begun = True
                 yield from note({"record": "sent"})
@@ -219,7 +260,7 @@ class Calls:
         )
         if entered.faults:
             warnings = (*warnings, *self._news_of(entered))
-            result = _traced(result, entered)
+            result = result.in_places(entered.places)
         if known.forgets:
             return (yield from self._with_warnings(result, warnings, memory))
         memory.returned(known, given, result.messages)
@@ -245,7 +286,7 @@ class Calls:
         self._knowledge.note(request)
         self._knowledge.check_door()
         memory = yield from self._knowledge.recall()
-        entered = self._knowledge.door.let_in(messages)
+        entered = self._knowledge.entered(messages)
         yield from self._keep_originals(memory)
         known = self._knowledge.list_of(entered.messages, memory)
         warnings = yield from self._notices.of_root(known, memory)
@@ -268,7 +309,9 @@ class Calls:
         memory.returned(known, messages, result.messages)
         if self._knowledge.keeps_state:
             yield from note(*memory.list_records(known))
-        return (yield from self._with_warnings(_traced(result, entered), warnings, memory))
+        if entered.faults:
+            result = result.in_places(entered.places)
+        return (yield from self._with_warnings(result, warnings, memory))
 
     def _keep_originals(self, memory: Memory) -> Turn[None]:
         """Save the secrets that the door replaced and the policy keeps, each once.
@@ -483,12 +526,14 @@ def _summarizers(policy: OffloadPolicy) -> Mapping[str, Summarizer]:
     return {by: summarizer_for(by) for by in names.difference(_NEVER_REFUSED)}
 
 
-def _traced(result: Result, entered: Entered) -> Result:
-    """Return a result with the sources in the list that the caller gave."""
-    if not entered.faults:
-        return result
-    ranges = joined(None if place is None else range(place, place + 1) for place in entered.places)
-    return replace(result, source_ranges=through(result.source_ranges, ranges))
+def _marked(result: Result, marked: Marked) -> Result:
+    """Return a result with the markers that the policy places."""
+    messages, (changed, system, tools, breakpoints) = result.messages, marked
+    if changed:
+        messages = list(messages)
+        for place, message in changed.items():
+            messages[place] = message
+    return replace(result, messages=messages, system=system, tools=tools, breakpoints=breakpoints)
 
 
 def _without_lost_sources(planned: Plan) -> Turn[Plan]:

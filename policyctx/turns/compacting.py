@@ -5,12 +5,12 @@ the list unchanged, and a warning says why.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, repeat
 from operator import is_
 from time import monotonic
-from typing import Literal, cast
+from typing import Literal, NamedTuple, cast
 
 from policyctx.compaction import assembly
 from policyctx.compaction.file_access import accesses, unknown_readers
@@ -117,8 +117,7 @@ class _InTime:
         return cast("str", outcome.value)
 
 
-@dataclass(frozen=True, slots=True)
-class _WithoutSecrets:
+class _WithoutSecrets(NamedTuple):
     """Reads files as messages are read: without the secrets of the policy."""
 
     reader: FileReader
@@ -133,8 +132,7 @@ class _WithoutSecrets:
         return self.door.text(self.reader.read(resolved, most_bytes))
 
 
-@dataclass(frozen=True, slots=True)
-class NotCompacted:
+class NotCompacted(NamedTuple):
     """A compaction that was not made: why, and the usage of the attempts at its summary."""
 
     warnings: tuple[str, ...]
@@ -482,7 +480,7 @@ class Compacting:
                 warnings.append(f"{file.path!r} is not restored: {why}")
             else:
                 files.append(file)
-        return replace(restoration, files=tuple(files), warnings=tuple(warnings))
+        return restoration._replace(files=tuple(files), warnings=tuple(warnings))
 
     def _problems(self, messages: Sequence[Message], new: Sequence[Item]) -> str:
         left, given = self._known.left, self._known.given

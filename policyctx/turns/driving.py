@@ -178,6 +178,13 @@ def in_async(method: Method[D, P, T]) -> Method[D, P, Coroutine[Any, Any, T]]:
     return _described(form, body, _returned(body), "async", "without blocking the event loop")
 
 
+_IN_STEPS = """\
+by a generator that returns what it returns.
+
+It stops before each part that may block, such as a write to the disk. A server takes the first
+step in its event loop, and those that are left, if there are any, in a thread"""
+
+
 def stepwise(method: Method[D, P, T]) -> Method[D, P, Steps[T]]:
     """Return the form of a verb that is a generator, and stops before each part that may block."""
     body: Method[D, P, Turn[T]] = unwrap(method)
@@ -186,7 +193,7 @@ def stepwise(method: Method[D, P, T]) -> Method[D, P, Steps[T]]:
         return (yield from self._driver.in_steps(body(self, *args, **options)))
 
     steps = GenericAlias(Generator, (None, None, _returned(body)))
-    return _described(form, body, steps, "in_steps", "in steps: it stops before what may block")
+    return _described(form, body, steps, "in_steps", _IN_STEPS)
 
 
 def _returned(body: Callable[..., Turn[Any]]) -> str:

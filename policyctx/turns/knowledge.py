@@ -14,7 +14,7 @@ from typing import Any
 from policyctx.definitions.items import READ_TOOL, FileLines, Message, recall_tool
 from policyctx.definitions.names import names_of_tools
 from policyctx.errors import InputError
-from policyctx.messages.door import Door
+from policyctx.messages.door import Door, Entered
 from policyctx.messages.reading import listed
 from policyctx.messages.shapes.built_in import Shapes
 from policyctx.planning.compiled import OffloadPolicy
@@ -29,6 +29,10 @@ from policyctx.turns.effects import Recall, SessionStore, Turn
 from policyctx.turns.known_list import KnownList
 from policyctx.turns.memory import Memory
 
+# The attributes of a session that were moved to fields of `Request`.
+_MOVED = {"context_window": "window", "called_model": "model"}
+_MOVED |= {name: name for name in ("takes_markers", "reads_once")}
+
 
 class Knowledge:
     """What the session of a policy and a store knows."""
@@ -38,8 +42,8 @@ class Knowledge:
         policy: OffloadPolicy,
         session_id: str,
         store: SessionStore,
-        *,
         counter: TokenCounter,
+        *,
         clock: Callable[[], float],
         shapes: Shapes,
         tools: Iterable[object] = (),
@@ -179,6 +183,29 @@ class Knowledge:
             cache_ttl=memory.write_ttl,
         )
 
+    def asked(
+        self, system: object = None, tools: object = None, given: Request | None = None
+    ) -> Request:
+        """Return the request of a call, with what is known of the session where it says nothing."""
+        if given is None:
+            given = Request(system, tools)
+        elif system is not None or tools is not None:
+            raise InputError("a request has its own system and tools: pass them in the Request")
+        known, takes_markers = self.request, given.takes_markers
+        return replace(
+            given,
+            model=given.model or known.model,
+            window=known.window if given.window is None else given.window,
+            takes_markers=known.takes_markers if takes_markers is None else takes_markers,
+            reads_once=given.reads_once and known.reads_once,
+        )
+
+    def entered(self, messages: Sequence[Message], *, changed: bool = False) -> Entered:
+        """Return the list that is read: the given one unless the policy may change what enters."""
+        if self.door.changes_nothing:
+            return Entered(messages)
+        return self.door.let_in(messages, changed=changed)
+
     def list_alone(
         self, messages: Sequence[Message], memory: Memory, *, changed: bool
     ) -> KnownList:
@@ -289,11 +316,15 @@ def _working_directory() -> str:
         return ""
 
 
-def moved_to_request(name: str, field: str) -> Any:  # noqa: ANN401 - an attribute of any type
-    """Return an attribute that a session had before it was a field of `Request`; its use warns.
+def moved_to_request() -> tuple[Any, ...]:
+    """Return the attributes that a session had before they were fields of `Request`.
 
-    What is set counts for each later request that says nothing else.
+    Their use warns. What is set counts for each later request that says nothing else.
     """
+    return tuple(_moved(name, field) for name, field in _MOVED.items())
+
+
+def _moved(name: str, field: str) -> property:
     text = f"Session.{name} is deprecated: pass request=Request({field}=…)"
 
     def get(self: Any) -> Any:  # noqa: ANN401 - a session, which is not known here

@@ -270,7 +270,7 @@ class KnownList:
         if not more or not (conversation.held_back or conversation.gone_before or drops):
             return False
         reading = Reading(self._shapes)
-        reading.extend(more.copy())
+        reading.add(more.copy())
         items = [*map(conversation.ledger.as_decided, reading.items)]
         is_wrong = self.is_guess and any(map(conversation.ledger.may_have_left, items))
         if is_wrong or conversation.may_drop_again_with(items):

@@ -122,26 +122,27 @@ class Tallied:
     """Calls of these without usage."""
     compacted: int = 0
     """Tokens that the compactions have taken out of the list."""
-    spared_last: int = 0
-    """Tokens that the policy has spared of the prompt whose usage was observed last."""
     _conversation: Conversation | None = None
     _changes: int = 0
     _freed: dict[int, int] = field(default_factory=dict)
     """Tokens that each item of the conversation frees, by position."""
     _sum: int = 0
 
-    def observe(self, sent: Sent, usage: Usage | None, at: float) -> None:
-        """Add a call; without usage its tokens are estimated, and it has no dollars."""
+    def observe(self, sent: Sent, usage: Usage | None, at: float) -> int:
+        """Add a call, and return the tokens that the policy has spared it.
+
+        Without usage its tokens are estimated, and it has no dollars.
+        """
         spared = self._spared(sent)
         if usage is None:
             self.estimated += 1
             self.meter.spent += Spent(1, Usage(sent.tokens), spared)
-            return
+            return spared
         model = sent.conversation.policy.model
         own = None if model.price is None else prices_of(model.price)
         name = sent.facts.called_model or model.name
         self.meter.observe(usage, spared=spared, model=name, at=at, prices=own)
-        self.spared_last = spared
+        return spared
 
     def _spared(self, sent: Sent) -> int:
         """Return what the policy has spared of a list; counts only the items whose fate is new."""
@@ -422,18 +423,19 @@ class Memory:
         answered = self.sent if has_reply else None
         return self.tallied.totals(self.ledger, len(self.replacements.made), answered)
 
-    def observe(self, usage: Usage) -> None:
+    def observe(self, usage: Usage) -> int:
         """Learn from the usage of the response to the list that was returned last.
 
-        A usage without a prompt, which some gateways send, is none.
+        Returns the tokens that the policy has spared its prompt. A usage without a prompt, which
+        some gateways send, is none.
         """
-        self.tallied.spared_last = 0
-        if usage.prompt and (sent := self.sent) is not None:
-            self.sent = None
-            counted = sent.conversation.counted(sent.facts)
-            self.correction = self.correction.observed(counted, usage)
-            self.write_ttl = usage.write_ttl or self.write_ttl
-            self.tallied.observe(sent, usage, self.called_at or 0.0)
+        if not usage.prompt or (sent := self.sent) is None:
+            return 0
+        self.sent = None
+        counted = sent.conversation.counted(sent.facts)
+        self.correction = self.correction.observed(counted, usage)
+        self.write_ttl = usage.write_ttl or self.write_ttl
+        return self.tallied.observe(sent, usage, self.called_at or 0.0)
 
 
 def _attempt(records: Sequence[Mapping[str, Any]], made: int) -> Attempt | None:

@@ -81,6 +81,8 @@ class Recorder:
     session_id: str
     shapes: Shapes
     clock: Callable[[], float]
+    model: str | None = None
+    """The model of a request that names none."""
     failed: int = 0
     """Number of calls that could not be written."""
     _problem: str = ""
@@ -116,9 +118,8 @@ class Recorder:
             form = deepcopy(recorded(message, self.shapes))
         return form
 
-    def billed(self, turn: Turn[None], usage: Usage) -> Turn[None]:
-        """Run a turn that learns from a usage, and write the request that it is for."""
-        yield from turn
+    def billed(self, usage: Usage) -> Turn[None]:
+        """Write the request that a usage is for."""
         if (call := self._taken()) is not None:
             yield from _Write(self, call, usage).ask()
 
@@ -189,7 +190,7 @@ class Recorder:
         request, before = call.request, None if last is None else last.call
         kept = 0 if before is None or call.changed else _shared(before.messages, call.messages)
         fields: dict[str, Any] = {"previous_id": "" if last is None else last.id, "kept": kept}
-        fields |= {"timestamp": self.clock(), "model": request.model}
+        fields |= {"timestamp": self.clock(), "model": request.model or self.model}
         if before is None or call.changed or not _same_head(before.request, request):
             fields |= {"system": request.system, "tools": request.tools}
         fields["messages"] = call.sent[kept:]

@@ -21,7 +21,7 @@ from policyctx.planning.compact import Replacing
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.conversation import Conversation
 from policyctx.planning.decisions import IN_VAIN, Decision
-from policyctx.planning.facts import Facts, Unit, assumed_window, has_unknown_window
+from policyctx.planning.facts import Facts, Request, Unit, assumed_window, has_unknown_window
 from policyctx.planning.plan import Plan, step_reports
 from policyctx.planning.take import NO_FILE, left_in_place
 from policyctx.policy.lookup import RulePath
@@ -31,6 +31,7 @@ from policyctx.turns.compacting import Compacted, NotCompacted
 from policyctx.turns.effects import FindRoot, Recall, Record, Remember, SessionStore, Turn
 from policyctx.turns.known_list import KnownList
 from policyctx.turns.memory import Memory
+from policyctx.turns.recorder import Recorder
 from policyctx.turns.result import Result
 
 if TYPE_CHECKING:
@@ -56,13 +57,26 @@ def _log_for(level: int) -> Logger | None:
 
 
 class Reporting:
-    """Reports the turns of one session under one policy."""
+    """Reports the turns of one session under one policy, and records what is sent."""
 
-    def __init__(self, session_id: str, policy: str) -> None:
-        self._session_id, self._policy = session_id, policy
+    def __init__(self, session_id: str, policy: str, recorder: Recorder | None = None) -> None:
+        self._session_id, self._policy, self.recorder = session_id, policy, recorder
 
-    def turn(self, operation: str, turn: Turn[Result]) -> Turn[Result]:
-        """Return a turn that decides, reported where somebody listens."""
+    def turn(
+        self,
+        operation: str,
+        turn: Turn[Result],
+        sent: Request | None = None,
+        *,
+        changed: bool = False,
+    ) -> Turn[Result]:
+        """Return a turn that decides, reported where somebody listens.
+
+        Its list is recorded as `sent` with a request. With `changed` a message may be another one
+        in the same object.
+        """
+        if sent is not None and self.recorder is not None:
+            turn = self.recorder.turn(turn, sent, changed=changed)
         telemetry, log = _telemetry(), _log_for(_INFO)
         if telemetry is None and log is None:
             return turn
@@ -101,6 +115,17 @@ class Reporting:
         """Report the usage of a model call."""
         if (telemetry := _telemetry()) is not None:
             telemetry.usage(usage, self._session_id, self._policy)
+
+    def finish(self) -> None:
+        """End the recording."""
+        if self.recorder is not None:
+            self.recorder.finish()
+
+    def warn(self, warnings: Iterable[str]) -> None:
+        """Log warnings that no result has."""
+        log = lazy.logging.getLogger("policyctx")
+        for warning in warnings:
+            log.warning("session %s: %s", self._session_id, warning)
 
     def _log(self, log: Logger, result: Result) -> None:
         plan = result.plan
@@ -311,12 +336,12 @@ class Notices:
 
     def in_vain(self, planned: Plan) -> Iterator[str]:
         """Yield a warning if a step makes no summary since none helps, once until one may help."""
-        found = [(o.step, o.stopped) for o in planned.outcomes if o.stopped is not None]
-        found = [(step, reason) for step, reason in found if reason.code in IN_VAIN]
-        if not self._is_in_vain:
-            for step, reason in found:
-                yield f"the step {step} makes no summary now: {reason.sentence}"
-        self._is_in_vain = bool(found)
+        was_in_vain, self._is_in_vain = self._is_in_vain, False
+        for outcome in planned.outcomes:
+            if (reason := outcome.stopped) is not None and reason.code in IN_VAIN:
+                self._is_in_vain = True
+                if not was_in_vain:
+                    yield f"the step {outcome.step} makes no summary now: {reason.sentence}"
 
     def after(self, memory: Memory) -> Turn[tuple[str, ...]]:
         """Return a warning for each damage that was found since the last result."""

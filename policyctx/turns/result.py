@@ -7,12 +7,13 @@ from dataclasses import dataclass, field, replace
 
 from policyctx.compaction.assembly import SummaryUsage
 from policyctx.definitions.items import Message
-from policyctx.messages.sources import Sources, indices, joined
+from policyctx.messages.sources import Sources, indices, joined, through
 from policyctx.planning.conversation import Conversation
-from policyctx.planning.ledger import Ledger, LedgerEntry
+from policyctx.planning.ledger import LedgerEntry
 from policyctx.planning.plan import Plan
 from policyctx.turns.breakpoints import Breakpoints
 from policyctx.turns.compacting import Compacted
+from policyctx.turns.memory import Memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,11 @@ class Result:
             source_ranges=joined(range(s - 1, s) for s in self.sources if s),
         )
 
+    def in_places(self, places: Sequence[int | None]) -> Result:
+        """Return the result of a list whose messages were at these places of the given one."""
+        ranges = joined(None if place is None else range(place, place + 1) for place in places)
+        return replace(self, source_ranges=through(self.source_ranges, ranges))
+
     @property
     def compacted(self) -> bool:
         """Whether history was replaced by a summary."""
@@ -102,14 +108,13 @@ class ContextItem:
     """Whether its content is no longer in the context, replaced by a placeholder or removed."""
 
 
-def context_items(
-    conversation: Conversation | None, ledger: Ledger, root: str
-) -> tuple[ContextItem, ...]:
+def context_items(memory: Memory, root: str) -> tuple[ContextItem, ...]:
     """Return the items that left the session and are not in the list, then those of the list.
 
-    `conversation` is the list that was given last, None if none was given since the start; `root`
-    is the absolute path of the store's folder.
+    The list is the one that was given last; `root` is the absolute path of the store's folder.
     """
+    conversation = None if memory.known is None else memory.known.conversation
+    ledger = memory.ledger
     known = {} if conversation is None else conversation.entries()
     here = {entry.key for entry in known.values()}
     away = [_left(entry, root) for key, entry in ledger.entries.items() if key not in here]

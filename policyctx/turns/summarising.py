@@ -1,8 +1,9 @@
 """Asking for a summary until one is accepted: attempts, waits, their limits, and their cost."""
 
 import random
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from time import monotonic
+from typing import NamedTuple
 
 from policyctx.compaction import prompt
 from policyctx.compaction.assembly import SummaryRequest, SummaryUsage
@@ -28,8 +29,7 @@ from policyctx.turns.effects import Summarise, Turn, Verify, Wait
 _SHORTER, _LONGER = 0.25, 0.1
 
 
-@dataclass(frozen=True, slots=True)
-class Summarised:
+class Summarised(NamedTuple):
     """The outcome of asking for a summary."""
 
     text: str | None

@@ -33,8 +33,13 @@ def planner(
 ) -> Planner:
     """Read a list under a policy that is given without its first two keys."""
     found = Planner(Conversation(policy(text), Ledger() if ledger is None else ledger, facts))
-    found.conversation.extend(messages)
+    read_more(found, messages)
     return found
+
+
+def read_more(found: Planner, messages: Sequence[Message]) -> None:
+    """Read the messages that follow those of a conversation."""
+    found.conversation.extend(found.conversation.reading.checked(messages))
 
 
 def planned(

@@ -24,7 +24,7 @@ from tests.conversations import (
     thinking,
     user,
 )
-from tests.planning.plans import ALL, FACTS, adopted, planned, planner
+from tests.planning.plans import ALL, FACTS, adopted, planned, planner, read_more
 from tests.policies import policy
 
 LARGE = "x" * 400
@@ -89,7 +89,7 @@ def test_a_judged_item_is_not_judged_again() -> None:
     assert len(first.conversation.arrivals.due) == 3
     after = adopted(LATER, session_of(LARGE))
     assert after.conversation.arrivals.due == []
-    after.conversation.extend([calls(("d", "Bash")), results(("d", "more"))])
+    read_more(after, [calls(("d", "Bash")), results(("d", "more"))])
     assert [after.conversation.items[i].tool_use_id for i in after.conversation.arrivals.due] == [
         "d",
         "d",
@@ -414,7 +414,7 @@ def test_the_decision_on_a_call_in_an_old_plan_stays_when_its_answer_arrives() -
     text = f"{ALL}steps: [{{name: s, on: arrival, do: offload, select: {{types: ['*']}}}}]"
     growing = planner(text, [user(), calls(("a", "Bash"))])
     found = growing.plan(FACTS)
-    growing.conversation.extend([results(("a", "ok"))])
+    read_more(growing, [results(("a", "ok"))])
     assert found.decisions[-1].reason.code == "answer_pending"
 
 

@@ -9,7 +9,7 @@ import pytest
 from policyctx import Session
 from policyctx.planning.plan import Outcome
 from tests.conversations import Message, calls, picture, results, session_of, user
-from tests.planning.plans import FACTS, adopted, idle, planned
+from tests.planning.plans import FACTS, adopted, idle, planned, read_more
 from tests.policies import policy
 
 LARGE = "x" * 400
@@ -224,7 +224,7 @@ class TestRatio:
         text = gated("{ratio: {at_least: 0, of: chars}}")
         messages = session_of(LARGE)
         after = adopted(text, messages)
-        after.conversation.extend([calls(("d", "Bash")), results(("d", LARGE))])
+        read_more(after, [calls(("d", "Bash")), results(("d", LARGE))])
         [verdict] = after.plan(FACTS).gates
         assert verdict.number == Fraction(400, len("the task") + 2 + 8 + 2 + 400)
 

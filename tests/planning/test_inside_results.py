@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.conversations import calls, results, user
-from tests.planning.plans import FACTS, adopted
+from tests.planning.plans import FACTS, adopted, read_more
 from tests.planning.test_media import screenshot
 
 ITEMS = """\
@@ -29,7 +29,7 @@ DROP_OLD_IMAGES = """\
 def test_an_image_that_left_with_its_result_is_neither_dropped_nor_measured(before: str) -> None:
     messages = [user("look"), calls(("a", "Shot")), results(("a", [screenshot(100, 100)]))]
     planner = adopted(ITEMS + before + DROP_OLD_IMAGES, messages)
-    planner.conversation.extend([{"role": "assistant", "content": "done"}, user("go on")])
+    read_more(planner, [{"role": "assistant", "content": "done"}, user("go on")])
     plan = planner.plan(FACTS)
     assert not plan.new
     assert [gate.number for gate in plan.gates] == [0]
@@ -38,7 +38,7 @@ def test_an_image_that_left_with_its_result_is_neither_dropped_nor_measured(befo
 def test_an_image_is_dropped_after_its_placeholder_stood_in_a_result_that_stays() -> None:
     messages = [user("look"), calls(("a", "Shot")), results(("a", [screenshot(100, 100)]))]
     planner = adopted(ITEMS + CLEAR_IMAGES + DROP_OLD_IMAGES, messages)
-    planner.conversation.extend([{"role": "assistant", "content": "done"}, user("go on")])
+    read_more(planner, [{"role": "assistant", "content": "done"}, user("go on")])
     plan = planner.plan(FACTS)
     assert [(d.item.item_id, d.step) for d in plan.new] == [("a-1", "drop-old-images")]
     assert [gate.number for gate in plan.gates] == [2]

@@ -62,13 +62,13 @@ def test_a_change_that_frees_nothing_never_pays_back(freed: int) -> None:
 
 
 def test_a_free_cache_read_never_pays_back() -> None:
-    free = replace(RATES, read=0.0)
+    free = RATES._replace(read=0.0)
     assert payback(rewritten=10, freed=10, rates=free, ttl=300).calls == float("inf")
     assert payback(rewritten=0, freed=10, rates=free, ttl=300).calls == 0
 
 
 def test_a_write_for_an_hour_has_its_own_price() -> None:
-    rates = replace(RATES, write_1h=6.0)
+    rates = RATES._replace(write_1h=6.0)
     assert payback(rewritten=1000, freed=1000, rates=rates, ttl=300).calls == 12
     assert payback(rewritten=1000, freed=1000, rates=rates, ttl=3600).calls == 19
 

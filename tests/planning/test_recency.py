@@ -7,7 +7,7 @@ import pytest
 from policyctx import Session
 from tests.conversations import calls, picture, results, session_of, user
 from tests.counting import functions_called
-from tests.planning.plans import FACTS, adopted, outcomes, planned, taken
+from tests.planning.plans import FACTS, adopted, outcomes, planned, read_more, taken
 from tests.policies import policy
 
 LARGE = "x" * 400
@@ -224,7 +224,7 @@ def test_a_placeholder_that_outgrew_the_threshold_stays_as_long_as_its_batch_is_
     both = [calls(("a", "Bash"), ("b", "Bash")), results(("a", "x"), ("b", "y"))]
     after = adopted(text, [user("t"), *both])
     assert after.plan(FACTS).new == ()
-    after.conversation.extend([calls(("c", "Bash")), results(("c", "z"))])
+    read_more(after, [calls(("c", "Bash")), results(("c", "z"))])
     gone = [d.item.tool_use_id for d in after.plan(FACTS).new if d.action == "drop"]
     assert set(gone) == {"a", "b"}
 

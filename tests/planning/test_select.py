@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tests.conversations import calls, results, session_of, user
-from tests.planning.plans import FACTS, planner
+from tests.planning.plans import FACTS, planner, read_more
 
 LARGE = "x" * 400
 TEXT = """\
@@ -23,10 +23,10 @@ def test_ready_items_are_those_that_the_order_of_evaluation_takes() -> None:
     tools = ("Bash", "Bash", "Read", "Grep", "Glob", "Glob", "Bash")
     sizes = (400, 50, 400, 400, 400, 50, 400)
     found = planner(TEXT, [])
-    found.conversation.extend([user(LARGE)])
+    read_more(found, [user(LARGE)])
     for number, (tool, size) in enumerate(zip(tools, sizes, strict=True)):
         message = [calls((f"c{number}", tool)), results((f"c{number}", "x" * size))]
-        found.conversation.extend(message)
+        read_more(found, message)
         plan = found.plan(FACTS)
         candidates = plan.candidates["s"]
         verdicts = {
@@ -57,6 +57,6 @@ def test_a_plan_explains_itself_after_the_conversation_has_grown() -> None:
     found = planner(TEXT, session_of(LARGE))
     plan = found.plan(replace(FACTS, session_id="t"))
     before = plan.verdicts(2)
-    found.conversation.extend([calls(("z", "Bash")), results(("z", LARGE))])
+    read_more(found, [calls(("z", "Bash")), results(("z", LARGE))])
     found.plan(FACTS)
     assert plan.verdicts(2) == before

@@ -13,7 +13,7 @@ from policyctx import Session
 from policyctx.planning.planner import Planner
 from policyctx.replay.simulation import simulated
 from tests.conversations import Message, call, chat_calls, chat_result, results, user
-from tests.planning.plans import adopt, outcomes, planner
+from tests.planning.plans import adopt, outcomes, planner, read_more
 from tests.policies import policy
 from tests.replay.sessions import turn_by_turn
 
@@ -129,7 +129,7 @@ def test_a_result_that_left_supersedes_nothing() -> None:
     found = planner(held, used(read(10, 20), read(None, 60), LIST))
     # `old` takes c0; the read c1 leaves later, when a read of another file is newer.
     adopt(found)
-    found.conversation.extend(used(*[LIST] * 3, read(None, 9, path="b.py"))[7:])
+    read_more(found, used(*[LIST] * 3, read(None, 9, path="b.py"))[7:])
     adopt(found)
     assert {fate.step for fate in found.conversation.fates.values()} == {"old"}
 
@@ -145,7 +145,7 @@ def test_what_is_ready_stays_if_the_later_result_leaves_first() -> None:
     found = planner(text, used(read(None, 30), read(None, 300)))
     adopt(found)
     assert {i: f.step for i, f in found.conversation.fates.items()} == {4: "whole"}
-    found.conversation.extend(used(LIST, LIST, LIST, LIST)[5:])
+    read_more(found, used(LIST, LIST, LIST, LIST)[5:])
     adopt(found)
     assert "stale" in {f.step for f in found.conversation.fates.values()}
     assert 2 not in found.conversation.fates

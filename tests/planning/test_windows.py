@@ -10,7 +10,7 @@ import pytest
 
 from policyctx import Session
 from tests.conversations import Message, calls, results, session_of, user
-from tests.planning.plans import adopt, outcomes, planner
+from tests.planning.plans import adopt, outcomes, planner, read_more
 from tests.policies import policy
 
 WINDOW = """
@@ -89,7 +89,7 @@ def test_what_would_be_first_after_a_compaction_is_first_again() -> None:
     found = planner(window("keep_first: {messages: 1}, until: {messages: {under: 4}}"), said(7))
     adopt(found)
     assert sorted(found.conversation.removed) == [1, 2, 3, 4]
-    found.conversation.extend(said(9)[7:])
+    read_more(found, said(9)[7:])
     adopt(found)
     assert sorted(found.conversation.removed) == [1, 2, 3, 4, 5, 6]
 

@@ -329,7 +329,7 @@ def test_figures_count_dearer_and_idle_sessions_and_name_the_worst() -> None:
 
 _TERMS = used().calls[0].terms.prices
 assert _TERMS is not None
-DEAR = replace(_TERMS, base=replace(_TERMS.base, output=10_000.0))
+DEAR = _TERMS._replace(base=_TERMS.base._replace(output=10_000.0))
 
 
 def test_summarise_only_has_the_compacting_step_of_the_policy_alone() -> None:

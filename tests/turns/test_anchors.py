@@ -21,7 +21,7 @@ from policyctx.turns.breakpoints import (
     breakpoints,
 )
 from tests.conversations import Message, call, calls, results, session_of, thinking, user
-from tests.planning.plans import adopt, planner
+from tests.planning.plans import adopt, planner, read_more
 
 RETIRE = """
 min_tokens: 20
@@ -198,7 +198,7 @@ def test_items_before_the_newest_edit_do_not_count() -> None:
     assert follower.first() == 2
     adopt(found)
     assert (follower.first(), follower.newest) == (4, 2)
-    found.conversation.extend(session_of(LARGE)[1:])
+    read_more(found, session_of(LARGE)[1:])
     assert follower.first() == 4
 
 

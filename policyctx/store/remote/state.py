@@ -9,7 +9,6 @@ session ends this one.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import cast
 
 from policyctx.errors import StoreError
@@ -209,7 +208,7 @@ class RemoteState(State):
             self._gone.clear()
             cast("RemoteBackend", backend).forget_created()
             number = known.number + len(written)
-            self._position = replace(known, bytes=log.status.size, number=number)
+            self._position = known._replace(bytes=log.status.size, number=number)
             return
         raise StoreError(f"{self._root}: others write all the time", path=str(self._root))
 
