@@ -256,7 +256,7 @@ def work_of(
     looks = {_SIGN.split(one.text, 1)[0]: one for one in looks_before}
     answered = next((call for call in reversed(calls) if call.result is not None), None)
     changed = max((one.message for one in files if one.is_new), default=-1)
-    given_of, moves = dict[str, str](), dict[str, int]()
+    moves = dict[str, int]()
     for i, call in enumerate(calls):
         moves |= dict.fromkeys(_moved_by(call), call.message)
         command, at = _command_of(call), _asked_for(call, steps)
@@ -287,12 +287,7 @@ def work_of(
             is_of_tasks = _listed(call) is not None or _OF_ONE.search(" ".join(call.name_words))
             if is_new and call.tool and not is_of_tasks:
                 given = command or _given(call)
-                words, result = shown_of(call, command), call.result or ""
-                given_of = {one: by for one, by in given_of.items() if by != given}
-                if len(result) > LONGEST_WORDS:
-                    # Of equal long results the newest stays.
-                    looks.pop(given_of.pop(result, ""), None)
-                    given_of[result] = given
+                words = shown_of(call, command)
                 looks.pop(given, None)
                 sign = "; " if call.result is None else _RESULT
                 looks |= {given: _fact(f"{given}{sign}{words}", call.message)} if words else {}

@@ -763,9 +763,7 @@ def test_a_failure_in_the_output_of_a_command_that_goes_on_is_quoted() -> None:
 
 
 NOISE = "\n".join(
-    f"""p.c:{i}:18: warning: comparison of integers of different signs [-Wsign-compare]
-  {i} |   if (self->lid != SEALED && self->lid != {i}) return;
-      |       ~~~~~~~~~ ^  ~~~~~"""
+    f"p.c:{i}:18: warning: comparison of integers of different signs [-Wsign-compare]"
     for i in (254, 260, 311)
 )
 
