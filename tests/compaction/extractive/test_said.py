@@ -438,13 +438,6 @@ def said_in(summary: str) -> list[str]:
     return summary.partition(f"{Group.USER}\n")[2].partition("\n\n")[0].split("\n")
 
 
-def test_a_short_reply_that_an_older_summary_has_below_an_answer_is_the_users() -> None:
-    first = summary_of(user("Hi"), said("Shall I seal pump 3?"), user("Yes"), said("It is shut."))
-    older = first.replace("\n- Yes", "\n [user] Yes")
-    assert older != first
-    assert later(older) == first
-
-
 def test_where_lines_of_the_user_are_missing_is_marked_over_rounds() -> None:
     text = "\n\n".join(f"Part {i} of the plan says how they heat hall {i}." for i in range(60))
     first = summary_of(user(f"{text}\n\nNever write outside of /srv/app."), user("Go on."))
