@@ -9,9 +9,7 @@ from itertools import islice
 from policyctx.compaction.extractive.files import (
     RAISED,
     REPORTED,
-    SCRATCH,
     Call,
-    command_parts,
     parts_in,
 )
 from policyctx.compaction.extractive.texts import GAP, marked, one_line, shortened
@@ -42,20 +40,13 @@ CHECKING = re.compile(
     r"|gradlew?|mvn|javac?|msbuild|xcodebuild",
     re.IGNORECASE,
 )
-# A command that only shows something, or makes room for another; and what reads or searches files,
-# of programs and of tools.
+# A command that only shows something, or makes room for another.
 SHOWS = re.compile(
     r"#|\S+ version\b|\S.* --(?:help|version|dry-run)\b|git\b|(?:awk|cat|cd|chmod|date"
     r"|df|diff|du|echo|file|find|grep|head|jq|ls|mkdir|nl|open|pgrep|printf|ps|pwd|rg|sed(?! -i)"
     r"|sleep|sort|source|stat|tail|test(?= -)|true|wc|which)\b"
 )
-_READS = re.compile(
-    r"(?:\S*[_-])?(?:rg|grep|glob|find|fd|ls|tree|cat|head|tail|less|nl|bat|sed -n|cd|pwd|echo"
-    r"|printf|wc|sort|uniq|xargs|read|view|git (?:grep|ls-files|diff|show)|\S.* --help)(?![\w-])"
-)
 _PASSED = re.compile(r"^exit code 0(?: of the last command)?(?:: |$)")
-# Fields, such as JSON: the end of them does not describe the rest.
-_FIELDS = re.compile(r"\s*(?:\{|\[\s*[{\[])")
 
 _EXIT_CODE = re.compile(r"\bexit(?:ed)?[ _](?:with )?(?:code|status)\W{1,3}(\d+)", re.IGNORECASE)
 # A line that names a commit, branch or request; one that counts what was checked or says that all
@@ -75,8 +66,6 @@ _COUNTS = re.compile(
 _VERDICT = re.compile(
     r"\W*(?:RESULT|VERDICT|FAIL(?:ED|URE)?|PASS(?:ED)?|Tests?)\b:? .{1,160}$|EXIT\b.{0,40}$"
 )
-# What a compiler prints below a warning.
-_CONTEXT = re.compile(r"\s*\d* *\||\s*[~^]+\s*$|.*: note: ")
 # What only surrounds what was printed.
 _TAGS = re.compile(r"^</?[\w-]+>|</?[\w-]+>$", re.MULTILINE)
 _FRAME = re.compile(
@@ -103,17 +92,17 @@ NOT_MADE = re.compile(r"failed|exit code [1-9]")
 
 
 def outcome_of(call: Call, command: str, most: int = 0) -> str:
-    """Return words of a result: its exit code, errors, warnings, the lines that tell the outcome.
+    """Return words of a result: its exit code, errors, the lines that tell the outcome.
 
-    Without such a line the last ones are quoted, if only one command was run. With `most` all lines
-    of a result are quoted, in at most `most` characters.
+    Without such a line the last ones are quoted, if only one command was run. A result of at most
+    `most` characters is quoted whole, and of a notice its beginning.
     """
     if call.result is None:
         return NO_RESULT
     text = call.result
     is_long = len(text) > 2 * LOOKED_AT
     # A line between them may tell of another program.
-    ends = f"{text[:LOOKED_AT]}\n{text[-LOOKED_AT:]}" if is_long else text
+    ends = f"{text[:LOOKED_AT]} …\n{text[-LOOKED_AT:]}" if is_long else text
     codes = _EXIT_CODE.findall(ends)
     runs = not codes and RUNS_ON.search(ends)
     code = "failed" if call.failed and not runs else ""
@@ -124,23 +113,27 @@ def outcome_of(call: Call, command: str, most: int = 0) -> str:
         code = ""
     elif code == "exit code 0" and re.search("[;|]", " ".join(parts)):
         code += " of the last command"
-    said = _without_frame(_ends_of(text).split("\n"))
-    is_read = all(_READS.match(part.lstrip("&|;")) for part in parts)
-    said, warned = (said, []) if is_read else _without_warnings(said)
-    if most and not (runs and not code):
-        return ": ".join(filter(None, (code, _in_whole(said, warned, most)))) or NO_OUTPUT
+    if is_long:
+        found = islice(_ALARM.finditer(text, LOOKED_AT, len(text) - LOOKED_AT), _LAST_LINES)
+        alarms = (_line_at(text, one.start()) for one in found)
+        ends = "\n… ".join((f"{text[:LOOKED_AT]} …", *alarms, text[-LOOKED_AT:]))
+    said = _without_frame(ends.split("\n"))
+    whole = " / ".join(map(one_line, said))
+    if (most >= len(whole) or not call.tool) and not (runs and not code):
+        return ": ".join(filter(None, (code, shortened(whole, most)))) or NO_OUTPUT
     said = [one_line(line) for line in said if re.search(r"\w", line)]
     told = [line for line in said if not _EXIT_CODE.search(line) and not _FRAME.match(line)]
+    warned = [*filter(_is_warning, told)]
+    told = [line for line in told if line not in warned] or told
     shown = [*filter(_NAMES.search, told)] or [*filter(_COUNTS.search, told)]
     shown = shown or [*filter(_VERDICT.match, told)]
     is_error = _ERROR.match if call.failed else _PROBLEM.search
-    errors = sorted(filter(is_error, told), key=lambda line: bool(_WARNS.search(line)))
-    del errors[_MOST_ERRORS:]
+    errors = [line for line in filter(is_error, told) if line not in warned][:_MOST_ERRORS]
     if runs and not code:
         ids = ((line, ID_SAID.search(line)) for line in told)
         shown = [line[: one.end()] for line, one in ids if one][:1] or told[-_LAST_LINES:]
-        shown += (line for line in errors if not _WARNS.search(line) and line not in shown)
-        code, errors, said, warned = STARTED, [], [], []
+        shown += (line for line in errors if line not in shown)
+        code, errors, warned, said = STARTED, [], [], []
     elif call.failed:
         shown = [*shown[-1:], *told[-_LAST_LINES:]]
     elif not shown and (len(told) <= _LAST_LINES or _is_of_last(parts)):
@@ -151,32 +144,14 @@ def outcome_of(call: Call, command: str, most: int = 0) -> str:
         # The first error and the last line are not to be in what is cut out.
         half = LONGEST_WORDS // 2 - 1
         words = " … ".join(shortened(one, half) for one in dict.fromkeys((errors[0], shown[-1])))
-    words = shortened(" … ".join(filter(None, (words, *warned[: not errors]))), LONGEST_WORDS)
+    first = (line.removeprefix(GAP) for line in warned[: not errors])
+    words = shortened(" … ".join(dict.fromkeys(filter(None, (words, *first)))), LONGEST_WORDS)
     return ": ".join(filter(None, (code, words))) or (UNQUOTED if told else NO_OUTPUT)
 
 
-def _in_whole(said: Sequence[str], warned: Sequence[str], most: int) -> str:
-    """Return all lines in at most `most` characters, or their ends and what tells the outcome."""
-    whole = " / ".join(map(one_line, said))
-    words = shortened(whole, most, 2)
-    told = [*filter(_PROBLEM.search, said)][:_LAST_LINES]
-    told += [*filter(_VERDICT.match, said)][-_LAST_LINES:]
-    told += warned[: not told]
-    missing = [line for line in map(one_line, dict.fromkeys(told)) if line not in words]
-    middle = " … ".join(("", *(shortened(line, _LONGEST_LINE) for line in missing), ""))
-    half = (most - len(middle)) // 2
-    if len(whole) <= 2 * half:
-        return f"{whole}{middle.rstrip(GAP)}"
-    return f"{whole[:half].rstrip()}{middle}{whole[-half:].lstrip()}" if missing else words
-
-
-def _ends_of(text: str) -> str:
-    """Return the beginning and the end of a long result, and what leads errors between them."""
-    if len(text) <= 2 * LOOKED_AT:
-        return text
-    found = islice(_ALARM.finditer(text, LOOKED_AT, len(text) - LOOKED_AT), _LAST_LINES)
-    alarms = (_line_at(text, one.start()) for one in found)
-    return "\n… ".join((f"{text[:LOOKED_AT]} …", *alarms, text[-LOOKED_AT:]))
+def _is_warning(line: str) -> bool:
+    is_count = _COUNTS.search(line) or REPORTED.search(line)
+    return bool(_ALARM.search(line) and _WARNS.search(line) and not is_count)
 
 
 def _line_at(text: str, at: int) -> str:
@@ -200,34 +175,14 @@ def _without_frame(lines: Sequence[str]) -> list[str]:
     return inner
 
 
-def _without_warnings(lines: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the lines without warnings and what belongs to them, if any are left, and these."""
-    bare, warned, is_noise = list[str](), list[str](), False
-    for line in lines:
-        warns = _WARNS.search(line) and _PROBLEM.search(line) and not _COUNTS.search(line)
-        warned += [one_line(line).removeprefix(GAP)] * bool(warns)
-        is_noise = bool(warns or (is_noise and _CONTEXT.match(line)))
-        bare += [line] * (not is_noise)
-    says = any(re.search(r"\w", line) and not _surrounds(line) for line in bare)
-    return (bare, warned) if says else ([*lines], [])
-
-
 def _surrounds(line: str) -> bool:
     bare = _TAGS.sub("", line).strip()
     return not bare or bool(_EXIT_CODE.search(bare) or _FRAME.match(bare))
 
 
 def shown_of(call: Call, command: str) -> str:
-    """Return a result, of a long one its ends; nothing of a long one that the agent can read again.
-
-    That is files, what a search found in them, and fields, unless it is a failure or of a check.
-    """
-    text = call.result or ""
-    parts = command_parts(call.command or "") or [call.tool.lower()]
-    is_told = call.failed or any(map(CHECKING.fullmatch, call.name_words))
-    is_shown = not is_told and (call.path is not None or _FIELDS.match(text))
-    is_again = is_shown or all(map(_READS.match, parts))
-    is_outside = any(map(SCRATCH.search, command.split()))
-    if len(text) > LONGEST_RESULT and is_again and not is_outside:
+    """Return a result, of a long one its ends if it is a failure or of a check, else nothing."""
+    is_told = (call.failed and not call.command) or any(map(CHECKING.fullmatch, call.name_words))
+    if len(call.result or "") > LONGEST_RESULT and not is_told:
         return ""
     return _PASSED.sub("", outcome_of(call, command, LONGEST_RESULT))

@@ -71,7 +71,8 @@ def tasks_of(earlier: Iterable[Quote], calls: Sequence[Call]) -> tuple[Quote, ..
         listed = None if call.failed else _listed(call)
         if listed is not None:
             tasks, since = {text: _fact(text, call.message) for text in listed}, 0
-        elif not call.failed and "task" in call.name_words and _follow(tasks, call):
+        elif not call.failed and _OF_ONE.search(" ".join(call.name_words)):
+            _follow(tasks, call)
             since = 0
     left = [one for one in tasks.values() if one.text[1:].partition("]")[0] not in _CLOSED]
     age_line = [_fact(f"(calls since then: {since})", left[0].message)] if since and left else []
@@ -102,8 +103,8 @@ def _task(entry: Mapping[str, object]) -> str:
     return f"[{said}] {shortened(one_line(str(text)), _LONGEST_LINE)}"
 
 
-def _follow(tasks: dict[str, Quote], call: Call) -> bool:
-    """Make or change one task; return whether the call did."""
+def _follow(tasks: dict[str, Quote], call: Call) -> None:
+    """Make or change one task, unless it is not known."""
     given = call.fields
     number = next((str(given[key]) for key in ("taskId", "task_id", "id") if key in given), "")
     subject = one_line(str(given.get("subject") or ""))
@@ -115,10 +116,9 @@ def _follow(tasks: dict[str, Quote], call: Call) -> bool:
         state = f"[{one_line(str(given['status']))}]" if given.get("status") else state
         subject = subject or was
     else:
-        return False
+        return
     text = f"{state} #{number} {subject}" if number else f"{state} {subject}"
     tasks[number or text] = _fact(shortened(text, _LONGEST_LINE), call.message)
-    return True
 
 
 # Commands of git that put other files in place, and how it says that they did not, or not yet.
@@ -256,7 +256,7 @@ def work_of(
     looks = {_SIGN.split(one.text, 1)[0]: one for one in looks_before}
     answered = next((call for call in reversed(calls) if call.result is not None), None)
     changed = max((one.message for one in files if one.is_new), default=-1)
-    given_of, moves = dict[str, str](), dict[str, int]()
+    moves = dict[str, int]()
     for i, call in enumerate(calls):
         moves |= dict.fromkeys(_moved_by(call), call.message)
         command, at = _command_of(call), _asked_for(call, steps)
@@ -287,12 +287,7 @@ def work_of(
             is_of_tasks = _listed(call) is not None or _OF_ONE.search(" ".join(call.name_words))
             if is_new and call.tool and not is_of_tasks:
                 given = command or _given(call)
-                words, result = shown_of(call, command), call.result or ""
-                given_of = {one: by for one, by in given_of.items() if by != given}
-                if len(result) > LONGEST_WORDS:
-                    # Of equal long results the newest stays.
-                    looks.pop(given_of.pop(result, ""), None)
-                    given_of[result] = given
+                words = shown_of(call, command)
                 looks.pop(given, None)
                 sign = "; " if call.result is None else _RESULT
                 looks |= {given: _fact(f"{given}{sign}{words}", call.message)} if words else {}

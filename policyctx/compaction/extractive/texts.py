@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, groupby
+from itertools import chain, groupby, pairwise
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -21,10 +21,6 @@ from policyctx.tokens.encoders import words_in
 _MOST_READ = 400_000
 # Characters of a piece; a longer sentence is cut between words.
 _LONGEST = 480
-# Words of a list that is one piece together with its lead.
-_LIST_WORDS = 40
-# So many items, each behind a sign and a space, are longer than a piece.
-_MOST_ITEMS = _LONGEST // 2
 # Words of a title or lead that is repeated before each entry, if it forbids them.
 _SHORT_LEAD = 6
 # Words of a message that is one piece.
@@ -312,37 +308,32 @@ def lines_in(text: str) -> Iterator[str]:
 def _with_lists(text: str, *, of_agent: bool) -> Iterator[tuple[str, bool, int]]:
     """Yield the lines, each with whether it is one piece, and how many titles and leads lead it.
 
-    An entry of a list, or an indented line, is one piece. A short list is in the line of its lead.
+    An entry of a list, or an indented line, is one piece. A title or lead of the user that forbids
+    what is under it is repeated before each of these lines.
     """
-    under, lead, items, titled, given = 0, "", list[tuple[str, bool, int]](), False, 0
-    at = least = 0  # how many lead the lead, and how many items lead each of its items
-    for line, title, is_item, below in _entries_in(text):
-        is_lead = line.rstrip().endswith((":", "："))
-        goes_on = below >= least if is_item else not (title or is_lead or (items and items[-1][1]))
-        if lead and goes_on:
-            items.append((_SIGN.sub("", line).strip(), is_item, max(0, below - least)))
-            if len(items) > _MOST_ITEMS:
-                yield from _led(lead, items, at, given, is_title=titled, of_agent=of_agent)
-                del items[1:-1]
-                given = len(items)
-            continue
-        yield from _led(lead, items, at, given, is_title=titled, of_agent=of_agent)
-        lead, items, titled, given = "", [], bool(title), 0
-        at, least = under + below, below + (BULLET.match(line) is not None)
-        if title and not of_agent and _turns_around(title[2]):
-            under = at = len(title[1]) - 1
-            lead = f"{title[2]}:"
+    entries = chain(_entries_in(text), (("", None, False, 0),))
+    titles = led = least = 0
+    repeated, was_item = "", False
+    for (line, title, is_item, below), after in pairwise(entries):
+        bare = title[2] if title else _SIGN.sub("", line).strip()
+        is_lead = not title and bare.endswith((":", "："))
+        if not is_item and (title or is_lead or was_item):
+            repeated, led = "", 0
+        elif is_item and below < least:
+            repeated = ""
+        text, is_next_title, is_listed, depth = after
+        leads = (title or (is_lead and is_listed)) and text and not is_next_title
+        leads = leads and (not is_item or depth > below)
+        if leads and not of_agent and _turns_around(bare):
+            repeated, least = f"{bare}{':' * bool(title)} ", below + is_item
+            titles = len(title[1]) - 1 if title else titles
         elif title:
             yield line, True, len(title[1]) - 1
-            under = len(title[1])
-        elif is_lead:
-            for one in _sentences_in(_SIGN.sub("", line).strip()):
-                if lead:
-                    yield lead, False, at
-                lead = one
-        elif line.strip():
-            yield line, is_item, at
-    yield from _led(lead, items, at, given, is_title=titled, of_agent=of_agent)
+            titles = len(title[1])
+        elif bare:
+            yield f"{repeated}{bare}", is_item or bool(repeated), titles + led + below
+            led = int(bool(led or (is_lead and not is_item)))
+        was_item = is_item
 
 
 def _entries_in(text: str) -> Iterator[tuple[str, re.Match[str] | None, bool, int]]:
@@ -379,32 +370,6 @@ def _sentences_in(line: str) -> Iterator[str]:
 def _unwrapped(line: re.Match[str]) -> str:
     """Return a line with what joins it to the next one: of code a line break."""
     return f"{line[1]} / " if _is_printed(line[1]) else f"{line[1]} "
-
-
-def _led(
-    lead: str,
-    items: list[tuple[str, bool, int]],
-    under: int,
-    given: int,
-    *,
-    is_title: bool,
-    of_agent: bool,
-) -> Iterator[tuple[str, bool, int]]:
-    """Yield a lead with its items, unless the lead and as many of them were given before.
-
-    A lead that forbids them is repeated before each entry of a list, a title before any line.
-    """
-    whole = "" if given else f"{lead} {'; '.join(item for item, *_ in items)}".strip()
-    is_list = len(items) <= 1 or all(is_item for _, is_item, _ in items)
-    is_short = words_in(whole) <= _LIST_WORDS and len(whole) <= _LONGEST
-    if is_list and is_short and not given and not BULLET.match(lead):
-        yield whole, True, under
-        return
-    repeats = (is_list or is_title) and not of_agent and _turns_around(lead)
-    if not (repeats or given):
-        yield lead, True, under
-    for item, is_item, below in items[given:]:
-        yield (f"{lead} {item}" if repeats else item), is_item, under + (not repeats) + below
 
 
 def _turns_around(lead: str) -> bool:

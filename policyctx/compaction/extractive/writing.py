@@ -47,9 +47,6 @@ class Group(StrEnum):
 # Who speaks under one label: the agent, the user.
 SAID = (Group.AGENT, Group.USER)
 _LABELS = {group.label: group for group in Group if group is not Group.AGENT}
-# Of summaries that were written before.
-_LABELS["Open tasks, as the agent last wrote its list:"] = Group.TASKS
-_LABELS["Edits and commands since the last messages, in order:"] = Group.STEPS
 _LEFT_OUT = re.compile(r"Left out: (?:\d+ )?lines? of the user(?:; archives? (?P<archives>.+))?\.")
 _MOST_ARCHIVES = 3
 
@@ -58,12 +55,7 @@ NOTHING = "None."
 ENTRY, NOTE = "- ", " "
 # The mark of what the agent said, and of what it said before a call.
 MARK = re.compile(r"^\[agent(?P<works>, while working)?(?:, (?P<ago>\d+) calls ago)?\] ")
-# The mark of what the user replied, in summaries that were written before.
-_REPLY = " [user] "
-# Of summaries that were written before, with the first line of the last change behind the state.
-_FILE = re.compile(r"(.+?): (?P<state>edited|written|deleted|read|named)(?: again)?(?:: .+)?")
-# The numbers of the lines that were read, in summaries that were written before.
-_LINES = re.compile(r":\d+-[\d,-]*$")
+_FILE = re.compile(r"(.+): (edited|written|deleted|read)")
 # The beginning of the line of the files that were changed before the last commit.
 BEFORE_COMMIT = "Edited before the last commit: "
 
@@ -131,10 +123,10 @@ def read_back(text: str) -> ReadBack:
             known, group = True, _LABELS.get(line, Group.USER)
             if more is not None:
                 left_out = tuple(filter(None, (more["archives"] or "").split(", ")))
-        elif known and line.startswith((ENTRY, _REPLY)):
+        elif known and line.startswith(ENTRY):
             entries += 1
             if group is not None:
-                one = _quote(group, line.removeprefix(_REPLY).removeprefix(ENTRY), -entries)
+                one = _quote(group, line.removeprefix(ENTRY), -entries)
                 group = SAID[one.user] if group in SAID else group
                 found[group].append(one)
         elif known and line.startswith(NOTE):
@@ -161,11 +153,8 @@ def _files_in(line: str) -> Iterator[FileState]:
         paths = line.removeprefix(BEFORE_COMMIT).split(", ")
         yield from (FileState(path, "edited", is_committed=True) for path in paths)
     elif found := _FILE.fullmatch(line):
-        if found["state"] == "read":
-            paths = [_LINES.sub("", path) for path in found[1].split(", ")]
-            yield from (FileState(path, "read") for path in paths)
-        elif found["state"] != "named":  # as calls were that said nothing of a file
-            yield FileState(found[1], found["state"])
+        paths = found[1].split(", ") if found[2] == "read" else [found[1]]
+        yield from (FileState(path, found[2]) for path in paths)
 
 
 def _quote(group: Group, line: str, message: int) -> Quote:

@@ -59,8 +59,6 @@ def group(summary: str, label: Group) -> list[str]:
     found: list[str] = []
     speaks = label
     for line in rest[:end]:
-        if line.startswith(" [user] "):
-            speaks = Group.USER
         bare = re.sub(r"^- \[agent(?:, ([^]]*))?\]", _without, line)
         if line.startswith("- ") and label in SAID:
             speaks = Group.USER if bare == line else Group.AGENT

@@ -58,10 +58,12 @@ def test_an_entry_with_a_list_of_its_own_leads_no_entry_beside_it() -> None:
     typed = "- Halls:\n  - {0} 1\n  - {0} 2\n- Pumps:\n  - {1} 3\n- The valves, of which none leaks"
     typed = typed.format("The hall with the many lids and valves of number", "The small pump")
     lines = summary_of(user("What leaks?"), said(typed)).split("\n")
-    assert lines[-3:] == [
-        "- [agent] Halls: The hall with the many lids and valves of number 1;"
-        " The hall with the many lids and valves of number 2",
-        " Pumps: The small pump 3",
+    assert lines[-6:] == [
+        "- [agent] Halls:",
+        "  The hall with the many lids and valves of number 1",
+        "  The hall with the many lids and valves of number 2",
+        " Pumps:",
+        "  The small pump 3",
         " The valves, of which none leaks",
     ]
 

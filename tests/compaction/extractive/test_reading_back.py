@@ -49,17 +49,6 @@ def test_a_written_summary_reads_back_unchanged(one: Contents) -> None:
     assert read.left_over == ""
 
 
-def test_of_files_in_an_older_summary_those_that_were_used_are_read_back() -> None:
-    lines = ["- lid.py: edited: lid = 1", "- a.py, b.py: named", "- c.py:68-75,90-, d.py: read"]
-    read = read_back("\n".join((Group.FILES, *lines)))
-    assert [(one.path, one.state) for one in read.contents.files] == [
-        ("lid.py", "edited"),
-        ("c.py", "read"),
-        ("d.py", "read"),
-    ]
-    assert read.left_over == ""
-
-
 def test_lines_of_another_writer_are_left_over() -> None:
     read = read_back(f"{Group.USER}\n- [agent] It runs.\n\nPinned: the key is 4711.")
     assert [one.text for one in read.contents.said[Group.AGENT]] == ["It runs."]
@@ -114,10 +103,3 @@ def test_a_line_that_looks_like_a_label_stays_a_quotation() -> None:
     summary = summary_of(*told)
     assert later(summary) == summary
     assert len(group(summary, Group.USER)) == 2
-
-
-def test_the_label_of_open_tasks_in_older_summaries_is_read() -> None:
-    label = "Open tasks, as the agent last wrote its list:"
-    read = read_back(f"## State\n{label}\n- [pending] Drop the column")
-    assert [one.text for one in read.contents.said[Group.TASKS]] == ["[pending] Drop the column"]
-    assert not read.left_over

@@ -63,11 +63,9 @@ def test_a_long_answer_stands_alone() -> None:
 
 
 def test_a_list_keeps_the_line_that_leads_to_it() -> None:
-    message = (
-        "Leave these directories alone whatever the linter says:\n- vendor/zlib\n- tools/gen.py"
-    )
-    line = "- Leave these directories alone whatever the linter says: vendor/zlib; tools/gen.py"
-    assert told(user(message)) == [line]
+    lead = "Leave these directories alone whatever the linter says today or tomorrow:"
+    message = f"{lead}\n- vendor/zlib\n- tools/gen.py"
+    assert told(user(message)) == [f"- {lead}", "  vendor/zlib", "  tools/gen.py"]
 
 
 def test_orders_in_a_language_without_a_table_are_kept() -> None:
@@ -194,10 +192,12 @@ def test_lines_of_a_message_come_with_the_titles_and_leads_that_they_are_under()
     assert told(user(text)) == [
         "- # Comment 1",
         "  File: src/1.go",
-        "  Comment: The lookup misses import 1. Mend it.",
+        "  Comment:",
+        "   The lookup misses import 1. Mend it.",
         " # Comment 2",
         "  File: src/2.go",
-        "  Comment: The lookup misses import 2. Mend it.",
+        "  Comment:",
+        "   The lookup misses import 2. Mend it.",
         " # Request",
         "  Please never drop `cfg`.",
     ]
@@ -436,13 +436,6 @@ def test_an_option_with_a_negation_in_its_name_forbids_nothing() -> None:
 
 def said_in(summary: str) -> list[str]:
     return summary.partition(f"{Group.USER}\n")[2].partition("\n\n")[0].split("\n")
-
-
-def test_a_short_reply_that_an_older_summary_has_below_an_answer_is_the_users() -> None:
-    first = summary_of(user("Hi"), said("Shall I seal pump 3?"), user("Yes"), said("It is shut."))
-    older = first.replace("\n- Yes", "\n [user] Yes")
-    assert older != first
-    assert later(older) == first
 
 
 def test_where_lines_of_the_user_are_missing_is_marked_over_rounds() -> None:

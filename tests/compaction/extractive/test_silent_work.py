@@ -164,20 +164,6 @@ def test_what_was_shown_before_a_change_is_not_quoted(change: list[Message]) -> 
     assert shown(later(summary_of(GO, *looked, ANNOUNCED), *change)) == []
 
 
-def test_of_many_results_the_newest_are_quoted_each_clipped_within_itself() -> None:
-    long = "\n".join(f"pump {i}: leaks" for i in range(200))
-    looks = [
-        one
-        for i in range(40)
-        for one in made(f"c{i}", "fetch", {"url": f"hall_{i}"}, f"hall {i}: {long}")
-    ]
-    found = shown(summary_of(GO, *looks, max_words=9_000))
-    assert [line.partition(" =>")[0] for line in found] == [
-        f"- fetch hall_{i}" for i in range(28, 40)
-    ]
-    assert all(" … " in line and len(line) < 640 for line in found)
-
-
 LONG_FILE = "\n".join(f"{i} pump_{i} = valve({i})" for i in range(40, 90))
 
 
@@ -188,35 +174,14 @@ LONG_FILE = "\n".join(f"{i} pump_{i} = valve({i})" for i in range(40, 90))
         ran("nl -ba hall/pump.py | sed -n '40,89p'", LONG_FILE),
         ran("git diff", f"diff --git a/hall/pump.py b/hall/pump.py\n{LONG_FILE}"),
         made("c1", "get_product", {"number": "W57"}, json.dumps({"hall": LONG_FILE})),
+        made("c1", "web_search", {"query": "pumps that leak"}, LONG_FILE),
     ],
-    ids=["read", "pipe", "diff", "fields"],
+    ids=["read", "pipe", "diff", "fields", "pages"],
 )
-def test_a_long_result_that_the_agent_can_read_again_is_not_quoted(look: list[Message]) -> None:
+def test_a_long_result_of_what_changed_nothing_is_not_quoted(look: list[Message]) -> None:
     first = summary_of(GO, *look, ANNOUNCED)
     assert shown(first) == []
     assert later(first) == first
-
-
-def test_a_short_file_and_what_is_outside_of_the_work_are_quoted() -> None:
-    run = ran("tail -50 /tmp/run.log", f"{LONG_FILE}\nTHE LAST LINE")
-    looks = [*ran("cat hall/lid.py", "lid = open", "c2"), *run]
-    lid, log = shown(summary_of(GO, *looks, ANNOUNCED))
-    assert lid == "- cat hall/lid.py => lid = open"
-    assert log.endswith("THE LAST LINE")
-
-
-def test_long_lists_of_what_is_in_files_are_not_quoted() -> None:
-    listed = "\n".join(f"hall/pump_{i}.py: leaks" for i in range(40))
-    looks = [
-        *ran("rg -n leaks hall | head -40", listed),
-        *made("c2", "Grep", {"pattern": "leaks"}, listed),
-        *ran("pump run --help", listed, "c4"),
-        *ran("rg -n drips hall", "no match\nexit code 1", "c5"),
-        *made("c6", "web_search", {"query": "pumps that leak"}, listed),
-    ]
-    none, web = shown(summary_of(GO, *looks, ANNOUNCED))
-    assert none == "- rg -n drips hall => exit code 1: no match"
-    assert web.startswith("- web_search pumps that leak => hall/pump_0.py: leaks / ")
 
 
 @pytest.mark.parametrize(
@@ -257,20 +222,12 @@ def test_a_long_result_of_a_check_or_a_failure_is_quoted(
     assert "1 failed" in line
 
 
-def test_a_result_that_is_the_same_again_is_quoted_once() -> None:
-    page = "\n".join(f"[{i}] link to hall {i}" for i in range(200))
-    looks = [*made("c1", "click", {"id": "a"}, page), *made("c2", "click", {"id": "b"}, page)]
-    assert [line[:10] for line in shown(summary_of(GO, *looks))] == ["- click b "]
-    looks[2:2] = made("c3", "click", {"id": "a"}, "the valve of hall a")
-    assert shown(summary_of(GO, *looks))[0] == "- click a => the valve of hall a"
-
-
 def test_the_state_of_the_repository_is_kept_before_other_results() -> None:
     looks = [
-        *ran("git log --oneline", "\n".join(f"ab12{i} Mend lid {i}" for i in range(30))),
+        *ran("git log --oneline", "ab120 Mend lid 4"),
         *(
             one
-            for i in range(20)
+            for i in range(9)
             for one in made(f"d{i}", "fetch", {"url": f"h_{i}"}, "leaks " * 60)
         ),
     ]
@@ -529,10 +486,9 @@ def test_where_lines_of_a_failed_check_are_missing_is_marked() -> None:
 
 
 def test_the_newest_calls_are_quoted_whatever_their_input_is() -> None:
-    page = "\n".join(f"[{i}] link to hall {i}" for i in range(200))
     looks = [
         *ran("ls hall", "served", "c1"),
-        *made("c2", "execute", {"command": ""}, f"{page}\nTHE PUMP RUNS"),
+        *made("c2", "execute", {"command": ""}, "THE PUMP RUNS"),
         *made("c3", "click", {"element_id": 903}, "Research on pumps"),
         *made("c4", "hand_in", {}, "Call it again to confirm."),
     ]
@@ -639,12 +595,7 @@ def test_the_verdict_in_the_middle_of_what_a_command_printed_is_quoted() -> None
     noise = "\n".join(f"hall {i}: looked at" for i in range(60))
     printed = f"{noise}\nRESULT: FAIL (0 of 1 pumps)\n{noise}"
     (line,) = steps(summary_of(GO, ANNOUNCED, *ran("./bench", printed)))
-    assert " … RESULT: FAIL (0 of 1 pumps) … " in line
-    marked = printed.replace(": looked", ": … looked")
-    (line,) = steps(summary_of(GO, ANNOUNCED, *ran("./bench", marked)))
-    assert "hall 0: … looked at / hall 1: … looked at" in line
-    assert len(line) <= len("- ./bench => ") + 900
-    assert " … RESULT: FAIL (0 of 1 pumps) … " in line
+    assert "RESULT: FAIL (0 of 1 pumps)" in line
 
 
 def test_a_commit_that_was_refused_stays_until_one_is_made() -> None:

@@ -29,7 +29,7 @@ SPLIT = {
         "Use it for the deploy.",
     ],
     "别动这个配置文件。改用三号！": ["别动这个配置文件。", "改用三号！"],
-    "Mind:\n- a.py\n- b.py\nThanks": ["Mind: a.py; b.py", "Thanks"],
+    "Mind:\n- a.py\n- b.py\nThanks": ["Mind:", "a.py", "b.py", "Thanks"],
     "Keep the old endpoint alive until the mobile\nclients have moved.": [
         "Keep the old endpoint alive until the mobile clients have moved."
     ],
@@ -103,7 +103,7 @@ TYPED = {
     "Make it <b>bold</b>.": "Make it <b>bold</b>.",
     "Now run this:\n$ npm test": "Now run this: $ npm test",
     "❯ is this right? https://example.org/a#1": "❯ is this right? https://example.org/a#1",
-    "Ports:\n- web: 8080\n- api: 8081\nKeep them": "Ports: web: 8080; api: 8081 Keep them",
+    "Ports:\n- web: 8080\n- api: 8081\nKeep them": "Ports: web: 8080 api: 8081 Keep them",
     "A=1\nB=2\nand go": "A=1 B=2 and go",
 }
 
