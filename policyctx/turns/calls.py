@@ -74,19 +74,22 @@ class Calls:
 
     def plan(self, messages: Sequence[Message], request: Request) -> Turn[Plan]:
         """Return the plan of `apply`."""
-        _, planned, _ = yield from self._planned(messages, request)
+        _, planned, *_ = yield from self._planned(messages, request)
         return planned
 
     def preview(self, messages: Sequence[Message], request: Request) -> Turn[Sequence[Message]]:
         """Return the list of `apply`."""
-        known, planned, _ = yield from self._planned(messages, request)
-        return known.previewed(planned)
+        known, planned, memory, entered = yield from self._planned(messages, request)
+        left, sources = known.previewed(planned)
+        sources = memory.replacements.sources_of(sources)
+        result = Result(left, planned, source_ranges=sources)
+        return self._leaving(result, messages, entered).messages
 
     def breakpoints(self, messages: Sequence[Message], request: Request) -> Turn[Breakpoints]:
         """Return the breakpoints of `apply`."""
         if not self._policy.places_breakpoints:
             return Breakpoints()
-        known, planned, memory = yield from self._planned(messages, request)
+        known, planned, memory, _ = yield from self._planned(messages, request)
         placing = memory.placing_of(known, request)
         if isinstance(placing, Breakpoints):
             return placing
@@ -103,12 +106,13 @@ class Calls:
 
     def _planned(
         self, messages: Sequence[Message], request: Request
-    ) -> Turn[tuple[KnownList, Plan, Memory]]:
+    ) -> Turn[tuple[KnownList, Plan, Memory, Entered]]:
         self._knowledge.note(request)
         memory = yield from self._knowledge.recall()
-        known = self._knowledge.list_of(self._knowledge.door.let_in(messages).messages, memory)
+        entered = self._knowledge.door.let_in(messages)
+        known = self._knowledge.list_of(entered.messages, memory)
         facts = self._knowledge.facts(memory, request)
-        return known, known.planner.plan(facts, comes_back=known.comes_back), memory
+        return known, known.planner.plan(facts, comes_back=known.comes_back), memory, entered
 
     def arrive(
         self,
@@ -188,7 +192,7 @@ class Calls:
             known = self._knowledge.list_alone(messages, memory, changed=changed)
         else:
             known = self._knowledge.list_of(messages, memory, changed=changed, alike=entered.alike)
-        is_settled = not known.forgets and memory.settle(len(messages))
+        is_settled = not known.forgets and memory.settle(len(given))
         warnings = yield from self._notices.of_root(known, memory)
         is_first = self._notices.is_first
         warnings = (*warnings, *(self._notices.other_list(known, memory) if is_first else ()))
@@ -219,10 +223,10 @@ class Calls:
         )
         if entered.faults:
             warnings = (*warnings, *self._news_of(entered))
-            result = _traced(result, entered)
+        left, result = result.messages, self._leaving(result, given, entered)
         if known.forgets:
             return (yield from self._with_warnings(result, warnings, memory))
-        memory.returned(known, given, result.messages)
+        self._remember(known, given, left, result, memory)
         known.conversation.sent = known.conversation.reading.message_count
         memory.called_at = self._knowledge.clock()
         memory.send(known.conversation, facts)
@@ -265,10 +269,36 @@ class Calls:
         if (why := result.plan.outcomes[-1].stopped) is not None and why.code == "not_saved":
             # A turn by itself tells once that nothing can be written.
             warnings = (*warnings, f"not compacted: {why.sentence}")
-        memory.returned(known, messages, result.messages)
+        left, result = result.messages, self._leaving(result, messages, entered)
+        self._remember(known, messages, left, result, memory)
         if self._knowledge.keeps_state:
             yield from note(*memory.list_records(known))
-        return (yield from self._with_warnings(_traced(result, entered), warnings, memory))
+        return (yield from self._with_warnings(result, warnings, memory))
+
+    def _leaving(self, result: Result, given: Sequence[Message], entered: Entered) -> Result:
+        """Return a result with fillers, and with the sources in the list that the caller gave."""
+        sources = result.source_ranges
+        if entered.places:
+            places = (None if i is None else range(i, i + 1) for i in entered.places)
+            sources = through(sources, joined(places))
+        fillers = self._knowledge.door.fillers
+        messages, sources = fillers.put_in(result.messages, sources, given)
+        return replace(result, messages=messages, source_ranges=sources)
+
+    def _remember(
+        self,
+        known: KnownList,
+        given: Sequence[Message],
+        left: Sequence[Message],
+        result: Result,
+        memory: Memory,
+    ) -> None:
+        """Remember the list of a turn; `left` is the returned one without fillers."""
+        memory.returned(known, given, result.messages)
+        if known.output is not None:
+            known.output = left
+        is_same = left is result.messages
+        self._knowledge.door.fillers.last = None if is_same else (result.messages, left)
 
     def _keep_originals(self, memory: Memory) -> Turn[None]:
         """Save the secrets that the door replaced and the policy keeps, each once.
@@ -481,14 +511,6 @@ def _summarizers(policy: OffloadPolicy) -> Mapping[str, Summarizer]:
     steps = (step for step in policy.all_steps if step.action.takes_messages)
     names = {policy.compaction(step).summary.by for step in steps}
     return {by: summarizer_for(by) for by in names.difference(_NEVER_REFUSED)}
-
-
-def _traced(result: Result, entered: Entered) -> Result:
-    """Return a result with the sources in the list that the caller gave."""
-    if not entered.faults:
-        return result
-    ranges = joined(None if place is None else range(place, place + 1) for place in entered.places)
-    return replace(result, source_ranges=through(result.source_ranges, ranges))
 
 
 def _without_lost_sources(planned: Plan) -> Turn[Plan]:

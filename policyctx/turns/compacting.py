@@ -452,7 +452,12 @@ class Compacting:
     def _written(
         self, summary: str, files: Sequence[RestoredFile], archive_path: str
     ) -> list[assembly.WrittenMessage]:
-        follows = self._shapes.role(self._behind[0]) == "assistant" if self._behind else False
+        role = self._shapes.role
+        if self._behind:
+            follows = role(self._behind[0]) == "assistant"
+        else:  # the reply of the model, which would be a second one in a row
+            shape = self._shapes.writing(self._rest)
+            follows = shape.alternates and role(self._rest[-1]) != "assistant"
         return assembly.assembled(
             summary,
             files,

@@ -97,6 +97,12 @@ class Shape(Protocol):
     The thinking in such a reply leaves the list only together with what follows it.
     """
 
+    alternates: bool = False
+    """Whether the API refuses two messages of one role in a row.
+
+    Where an edit brings two together, the session sends a short message of the other role between.
+    """
+
     takes_markers: bool = False
     """Whether `marked` can set `cache_control` markers; a policy then may place breakpoints."""
 
