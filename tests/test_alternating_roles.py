@@ -146,6 +146,7 @@ def test_a_list_that_alternates_is_sent_alternating(steps: str, caller: str) -> 
     assert decided
 
 
+@pytest.mark.slow
 @EACH_CALLER
 @EACH_POLICY
 def test_fillers_change_nothing_else(steps: str, caller: str) -> None:
@@ -218,9 +219,17 @@ def test_a_returned_list_to_which_the_caller_adds_keeps_its_fillers(session: Ses
     assert isinstance(sent, list)
     before = [*sent]
     sent += [said("assistant", "more"), said("user", "go on")]
+    given = [*sent]
     again = session.apply(sent)
+    assert sent == given
     assert again.messages == [*before, said("assistant", "more"), said("user", "go on")]
     assert not again.plan.new
+
+
+def test_a_filler_that_the_caller_changes_is_sent_as_it_should_be(session: Session) -> None:
+    result = session.apply(TALK)
+    result.messages[2]["content"].append({"cachePoint": {"type": "default"}})
+    assert session.apply(TALK).messages[2] == OF_USER
 
 
 def test_messages_that_the_caller_sent_in_a_row_stay(session: Session) -> None:

@@ -28,6 +28,7 @@ class _Seam(NamedTuple):
     filler: Message | None
 
 
+_Messages: TypeAlias = Sequence[Message]
 _Seams: TypeAlias = dict[tuple[int, int], _Seam]
 
 
@@ -40,12 +41,10 @@ class Fillers:
         self._all = [shape.written(role, FILLER) for shape in alternating for role in _OTHER]
         self._seams: _Seams = {}
         """Those of the last list, by the identities of the two messages."""
-        self.last: tuple[Sequence[Message], Sequence[Message]] | None = None
-        """The list that was returned last, and what it was before fillers were put into it."""
+        self._last: tuple[_Messages, _Messages] = (), ()
+        """The list with fillers that was returned last, and what it was without them."""
 
-    def taken_out(
-        self, messages: Sequence[Message]
-    ) -> tuple[Sequence[Message], Sequence[int] | None]:
+    def taken_out(self, messages: _Messages) -> tuple[_Messages, Sequence[int] | None]:
         """Return a list without its fillers, and the place of each message; None without fillers.
 
         For the list object that was returned last, it is the object that this was made of.
@@ -58,12 +57,13 @@ class Fillers:
             return messages, None
         places = [i for i in range(len(messages)) if i not in fillers]
         left = [messages[i] for i in places]
-        if self.last is not None and self.last[0] is messages and type(self.last[1]) is list:
-            self.last[1][:] = left
-            return self.last[1], places
+        sent, own = self._last
+        if sent is messages and isinstance(own, list):
+            own[:] = left
+            left = own
         return left, places
 
-    def _is_between_two(self, messages: Sequence[Message], i: int) -> bool:
+    def _is_between_two(self, messages: _Messages, i: int) -> bool:
         """Whether a message parts two messages of the other role."""
         if not 0 < i < len(messages) - 1:
             return False
@@ -75,8 +75,8 @@ class Fillers:
         return before == after == _OTHER[own]
 
     def put_in(
-        self, messages: Sequence[Message], sources: Sources, given: Sequence[Message]
-    ) -> tuple[Sequence[Message], Sources]:
+        self, messages: _Messages, sources: Sources, given: _Messages
+    ) -> tuple[_Messages, Sources]:
         """Return a list with fillers, and its sources; these are those in the `given` list.
 
         Messages that follow each other in the given list stay as they are. Its fillers are used
@@ -91,13 +91,10 @@ class Fillers:
         at = 0
         for one in sources:
             if found and (filler := self._between(found[-1], messages[at], seams)) is not None:
-                behind = range(last.stop, one.start)[:1] if last and one else None
-                if behind and given[behind.start] == filler:
-                    filler = given[behind.start]
-                else:
-                    behind = None
-                found.append(filler)
-                places.append(behind)
+                behind = range(last.stop, one.start)[:1] if last and one else range(0)
+                back = [given[i] for i in behind if given[i] == filler]
+                found += back or [filler]
+                places.append(behind if back else None)
             places.append(one)
             end = at + (1 if one is None else len(one))
             found += messages[at:end]
@@ -106,7 +103,9 @@ class Fillers:
         if len(found) == len(messages):
             return messages, sources
         is_given = len(found) == len(given) and all(map(is_, found, given))
-        return given if is_given else found, joined(places)
+        sent = given if is_given else found
+        self._last = sent, messages
+        return sent, joined(places)
 
     def _between(self, one: Message, other: Message, seams: _Seams) -> Message | None:
         """Return the filler between two messages, None if they need none; note it in `seams`."""

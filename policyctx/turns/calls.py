@@ -226,7 +226,7 @@ class Calls:
         left, result = result.messages, self._leaving(result, given, entered)
         if known.forgets:
             return (yield from self._with_warnings(result, warnings, memory))
-        self._remember(known, given, left, result, memory)
+        memory.returned(known, given, result.messages, left)
         known.conversation.sent = known.conversation.reading.message_count
         memory.called_at = self._knowledge.clock()
         memory.send(known.conversation, facts)
@@ -270,7 +270,7 @@ class Calls:
             # A turn by itself tells once that nothing can be written.
             warnings = (*warnings, f"not compacted: {why.sentence}")
         left, result = result.messages, self._leaving(result, messages, entered)
-        self._remember(known, messages, left, result, memory)
+        memory.returned(known, messages, result.messages, left)
         if self._knowledge.keeps_state:
             yield from note(*memory.list_records(known))
         return (yield from self._with_warnings(result, warnings, memory))
@@ -281,24 +281,8 @@ class Calls:
         if entered.places:
             places = (None if i is None else range(i, i + 1) for i in entered.places)
             sources = through(sources, joined(places))
-        fillers = self._knowledge.door.fillers
-        messages, sources = fillers.put_in(result.messages, sources, given)
+        messages, sources = self._knowledge.door.fillers.put_in(result.messages, sources, given)
         return replace(result, messages=messages, source_ranges=sources)
-
-    def _remember(
-        self,
-        known: KnownList,
-        given: Sequence[Message],
-        left: Sequence[Message],
-        result: Result,
-        memory: Memory,
-    ) -> None:
-        """Remember the list of a turn; `left` is the returned one without fillers."""
-        memory.returned(known, given, result.messages)
-        if known.output is not None:
-            known.output = left
-        is_same = left is result.messages
-        self._knowledge.door.fillers.last = None if is_same else (result.messages, left)
 
     def _keep_originals(self, memory: Memory) -> Turn[None]:
         """Save the secrets that the door replaced and the policy keeps, each once.

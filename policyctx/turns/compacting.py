@@ -452,12 +452,10 @@ class Compacting:
     def _written(
         self, summary: str, files: Sequence[RestoredFile], archive_path: str
     ) -> list[assembly.WrittenMessage]:
-        role = self._shapes.role
-        if self._behind:
-            follows = role(self._behind[0]) == "assistant"
-        else:  # the reply of the model, which would be a second one in a row
-            shape = self._shapes.writing(self._rest)
-            follows = shape.alternates and role(self._rest[-1]) != "assistant"
+        role, last = self._shapes.role, self._rest[-1:]
+        follows = role(self._behind[0]) == "assistant" if self._behind else False
+        if not self._behind and self._shapes.writing(last).alternates:
+            follows = role(last[0]) != "assistant"  # the model replies next
         return assembly.assembled(
             summary,
             files,

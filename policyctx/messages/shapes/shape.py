@@ -98,10 +98,7 @@ class Shape(Protocol):
     """
 
     alternates: bool = False
-    """Whether the API refuses two messages of one role in a row.
-
-    Where an edit brings two together, the session sends a short message of the other role between.
-    """
+    """Whether the API refuses two messages of one role in a row; a short one then parts them."""
 
     takes_markers: bool = False
     """Whether `marked` can set `cache_control` markers; a policy then may place breakpoints."""
