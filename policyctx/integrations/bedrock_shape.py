@@ -28,6 +28,8 @@ _SERVED = "server_tool_use"
 class BedrockShape(Shape):
     """The shape of messages of Bedrock's Converse API."""
 
+    alternates = True
+
     def recognises(self, message: object) -> bool:
         """Return whether a value is a dict with a list of blocks, none of which has a `type`."""
         if not isinstance(message, dict) or message.get("role") not in _ROLES:

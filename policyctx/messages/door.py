@@ -15,6 +15,7 @@ from policyctx.definitions.items import Item, Message, call_key
 from policyctx.definitions.names import RESULT_OF
 from policyctx.errors import BrokenMessagesError
 from policyctx.messages.editing import Edit, edited_message, is_object, shortened_input
+from policyctx.messages.fillers import Fillers
 from policyctx.messages.json_text import compact_json
 from policyctx.messages.reading import Reading, listed
 from policyctx.messages.shapes.built_in import Shapes
@@ -48,7 +49,7 @@ class Entered(NamedTuple):
 
     messages: Sequence[Message]
     places: Sequence[int | None] = ()
-    """Where each message is in the list that was given; empty where nothing was wrong."""
+    """Where each message is in the list that was given; empty where they have the same places."""
     faults: tuple[Fault, ...] = ()
     alike: list[Message] | None = None
     """The list again, of the objects of the one before as far as they are equal, if that is known;
@@ -88,9 +89,11 @@ class Door:
         self.originals: dict[Original, None] = self._secrets.originals if self._secrets else {}
         """What was replaced and is to be kept; what is saved has to be removed from it."""
         self._on_broken, self._shapes = on_broken, shapes
+        self.fillers = Fillers(shapes)
         self.is_open = self._secrets is None
         """Whether no text changes."""
-        self.changes_nothing = self.is_open and on_broken == "keep"
+        self._passes = self.is_open and on_broken == "keep"
+        self.changes_nothing = self._passes and not self.fillers.are_needed
         self._last = _Searched([], [], {})
         self._border = 0
         """The number of its messages that are repaired for good."""
@@ -99,11 +102,21 @@ class Door:
         self._faults: tuple[Fault, ...] = ()
 
     def let_in(self, messages: Sequence[Message], *, changed: bool = False) -> Entered:
-        """Return the list that is read: the same object where there is nothing to change.
+        """Return the list that is read, without fillers: the same object without a change.
 
         With `changed` an object may be another message than before. Raises `BrokenMessagesError`
         under `on_broken: refuse`, and `MessagesError` like `Reading` where a list is repaired.
         """
+        left, own = self.fillers.taken_out(messages)
+        entered = self._let_in(left, changed=changed)
+        if own is None:
+            return entered
+        places = entered.places or range(len(own))
+        return entered._replace(places=[None if i is None else own[i] for i in places])
+
+    def _let_in(self, messages: Sequence[Message], *, changed: bool) -> Entered:
+        if self._passes:
+            return Entered(messages)
         given = [*listed(messages)]
         if changed:
             self._last = _Searched([], [], {})

@@ -90,19 +90,22 @@ class Calls:
 
     def plan(self, messages: Sequence[Message], request: Request) -> Turn[Plan]:
         """Return the plan of `apply`."""
-        _, planned, _ = yield from self._planned(messages, request)
+        _, planned, *_ = yield from self._planned(messages, request)
         return planned
 
     def preview(self, messages: Sequence[Message], request: Request) -> Turn[Sequence[Message]]:
         """Return the list of `apply`."""
-        known, planned, _ = yield from self._planned(messages, request)
-        return known.previewed(planned)
+        known, planned, memory, entered = yield from self._planned(messages, request)
+        left, sources = known.previewed(planned)
+        sources = memory.replacements.sources_of(sources)
+        result = Result(left, planned, source_ranges=sources)
+        return self._leaving(result, messages, entered).messages
 
     def breakpoints(self, messages: Sequence[Message], request: Request) -> Turn[Breakpoints]:
         """Return the breakpoints of `apply`."""
         if not self._policy.places_breakpoints:
             return Breakpoints()
-        known, planned, memory = yield from self._planned(messages, request)
+        known, planned, memory, _ = yield from self._planned(messages, request)
         placing = memory.placing_of(known, request)
         if isinstance(placing, Breakpoints):
             return placing
@@ -142,12 +145,13 @@ class Calls:
 
     def _planned(
         self, messages: Sequence[Message], request: Request
-    ) -> Turn[tuple[KnownList, Plan, Memory]]:
+    ) -> Turn[tuple[KnownList, Plan, Memory, Entered]]:
         self._knowledge.note(request)
         memory = yield from self._knowledge.recall()
-        known = self._knowledge.list_of(self._knowledge.entered(messages).messages, memory)
+        entered = self._knowledge.entered(messages)
+        known = self._knowledge.list_of(entered.messages, memory)
         facts = self._knowledge.facts(memory, request)
-        return known, known.planner.plan(facts, comes_back=known.comes_back), memory
+        return known, known.planner.plan(facts, comes_back=known.comes_back), memory, entered
 
     def arrive(
         self,
@@ -230,7 +234,7 @@ class Calls:
             known = self._knowledge.list_alone(messages, memory, changed=changed)
         else:
             known = self._knowledge.list_of(messages, memory, changed=changed, alike=entered.alike)
-        is_settled = not known.forgets and memory.settle(len(messages))
+        is_settled = not known.forgets and memory.settle(len(given))
         warnings = yield from self._notices.of_root(known, memory)
         is_first = self._notices.is_first
         warnings = (*warnings, *(self._notices.other_list(known, memory) if is_first else ()))
@@ -260,10 +264,10 @@ class Calls:
         )
         if entered.faults:
             warnings = (*warnings, *self._news_of(entered))
-            result = result.in_places(entered.places)
+        left, result = result.messages, self._leaving(result, given, entered)
         if known.forgets:
             return (yield from self._with_warnings(result, warnings, memory))
-        memory.returned(known, given, result.messages)
+        memory.returned(known, given, result.messages, left)
         known.conversation.sent = known.conversation.reading.message_count
         memory.called_at = self._knowledge.clock()
         memory.send(known.conversation, facts)
@@ -306,12 +310,20 @@ class Calls:
         if (why := result.plan.outcomes[-1].stopped) is not None and why.code == "not_saved":
             # A turn by itself tells once that nothing can be written.
             warnings = (*warnings, f"not compacted: {why.sentence}")
-        memory.returned(known, messages, result.messages)
+        left, result = result.messages, self._leaving(result, messages, entered)
+        memory.returned(known, messages, result.messages, left)
         if self._knowledge.keeps_state:
             yield from note(*memory.list_records(known))
-        if entered.faults:
-            result = result.in_places(entered.places)
         return (yield from self._with_warnings(result, warnings, memory))
+
+    def _leaving(self, result: Result, given: Sequence[Message], entered: Entered) -> Result:
+        """Return a result with fillers, and with the sources in the list that the caller gave."""
+        if (door := self._knowledge.door).changes_nothing:
+            return result
+        if entered.places:
+            result = result.in_places(entered.places)
+        messages, sources = door.fillers.put_in(result.messages, result.source_ranges, given)
+        return replace(result, messages=messages, source_ranges=sources)
 
     def _keep_originals(self, memory: Memory) -> Turn[None]:
         """Save the secrets that the door replaced and the policy keeps, each once.

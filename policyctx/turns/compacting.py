@@ -450,7 +450,10 @@ class Compacting:
     def _written(
         self, summary: str, files: Sequence[RestoredFile], archive_path: str
     ) -> list[assembly.WrittenMessage]:
-        follows = self._shapes.role(self._behind[0]) == "assistant" if self._behind else False
+        role, last = self._shapes.role, self._rest[-1:]
+        follows = role(self._behind[0]) == "assistant" if self._behind else False
+        if not self._behind and self._shapes.writing(last).alternates:
+            follows = role(last[0]) != "assistant"  # the model replies next
         return assembly.assembled(
             summary,
             files,

@@ -433,8 +433,8 @@ class KnownList:
         return self._returned
 
     def applied(self, changes: Mapping[int, Message | None]) -> tuple[Sequence[Message], Sources]:
-        """Return the list to send after these changes, and its sources; see `forgets`."""
-        if not changes:
+        """Return the list to send after these changes, and its sources, without making them."""
+        if not (changes or self.edited_positions):
             return self.messages, self.sources
         staying = self.conversation.staying.copy()
         for i, new in changes.items():
@@ -450,8 +450,8 @@ class KnownList:
             return None
         return edited_shaped(reading.shaped(message, given), edits)
 
-    def previewed(self, plan: Plan) -> Sequence[Message]:
-        """Return the list that `apply` would return after this plan, without the changes.
+    def previewed(self, plan: Plan) -> tuple[Sequence[Message], Sources]:
+        """Return what `applied` returns for the changes of a plan.
 
         A plan whose edits a provider would reject changes nothing.
         """
@@ -459,9 +459,7 @@ class KnownList:
             changes = self.edited(plan)
         except InvalidResultError:
             changes = {}
-        if not (changes or self.edited_positions):
-            return self.messages
-        return [message for message in self._left_after(changes) if message is not None]
+        return self.applied(changes)
 
     def _left_after(self, changes: Mapping[int, Message | None]) -> list[Message | None]:
         after = list(self.left)

@@ -335,13 +335,17 @@ class Memory:
         return bool(self.replacements.made or self.ledger.dropped_calls)
 
     def returned(
-        self, known: KnownList, given: Sequence[Message], output: Sequence[Message]
+        self,
+        known: KnownList,
+        given: Sequence[Message],
+        output: Sequence[Message],
+        left: Sequence[Message],
     ) -> None:
-        """Remember the list of a turn, as it was given and as it is returned."""
+        """Remember the list of a turn, as it was given and returned; `left` has no fillers."""
         self.known = known
         came, went = (given, len(given)), (output, len(output))
         self.lists = (came,) if output is given else (came, went)
-        known.output = None if output is given else output
+        known.output = None if output is given else left
 
     def list_records(
         self,

@@ -45,7 +45,8 @@ class Result:
         """For each message its index in the list given to this call; None for an inserted one.
 
         A message with a source is the object that was given, or the edit of it. Messages are
-        inserted by a compaction, made now or in an earlier turn. The indices ascend. Of
+        inserted by a compaction, made now or in an earlier turn, and between two of one role for an
+        API that refuses these. The indices ascend. Of
         `on_tool_result`, 0 is `call` if it was given, and `message` follows. The tuple is made
         anew at each access.
         """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from typing import Any
 
 from google.genai import types
@@ -119,6 +119,8 @@ class Seen:
     has_role: bool
     """Whether it says its role; most items do not."""
     is_thinking: bool
+    is_bedrock: bool
+    """Whether it is a message of the Converse API, whose blocks have no type."""
     halves: Halves | None
     """None for a message without any."""
 
@@ -133,6 +135,7 @@ class Seen:
             is_item=_is_item(message),
             has_role=not isinstance(message, dict) or "role" in message,
             is_thinking=types == {"thinking"},
+            is_bedrock=types == {None},
             halves=found if found.any else None,
         )
 
@@ -157,6 +160,10 @@ class Rules:
         )
         found["trailing thinking"] += sum(
             each.role == "assistant" and each.is_thinking for each in seen
+        )
+        found["two messages of Bedrock of one role in a row"] += sum(
+            one.role == other.role and one.is_bedrock and other.is_bedrock
+            for one, other in pairwise(seen)
         )
         _count_parted(seen, found)
         return found

@@ -64,6 +64,7 @@ class HostShape(Shape):
             if not callable(getattr(shape, method, None)):
                 raise self._error(f"it has no method `{method}`; derive it from `Shape`")
         self.splits_replies = bool(getattr(shape, "splits_replies", False))
+        self.alternates = bool(getattr(shape, "alternates", False))
         self.takes_markers = bool(getattr(shape, "takes_markers", False))
         self._has_blocks = getattr(type(shape), "block", None) is not Shape.block
 

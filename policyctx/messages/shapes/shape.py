@@ -97,6 +97,9 @@ class Shape(Protocol):
     The thinking in such a reply leaves the list only together with what follows it.
     """
 
+    alternates: bool = False
+    """Whether the API refuses two messages of one role in a row; a short one then parts them."""
+
     takes_markers: bool = False
     """Whether `marked` can set `cache_control` markers; a policy then may place breakpoints."""
 

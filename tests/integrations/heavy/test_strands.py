@@ -14,6 +14,7 @@ import pytest
 from strands import Agent, tool
 from strands.agent.conversation_manager import NullConversationManager
 from strands.hooks import AfterModelCallEvent
+from strands.models.bedrock import BedrockModel
 from strands.models.openai import OpenAIModel
 from strands.session.file_session_manager import FileSessionManager
 
@@ -40,6 +41,7 @@ from tests.integrations.agents import (
     nested,
     script,
 )
+from tests.integrations.converse_api import converse_api
 from tests.integrations.examples import added_lines, check_example, outputs
 from tests.integrations.loops import (
     BIG,
@@ -325,6 +327,12 @@ def test_the_program_without_policyctx_differs_by_two_lines_and_imports() -> Non
     ]
 
 
+# Words leave, too; and a summary to which the assistant does not reply.
+SPOKEN = DROP.replace("types: [tool_call]", "types: [tool_call, assistant_message, user_message]")
+BARE = """\
+    compaction: {keep_recent: {messages: 3}, wording: {summary_reply: ""}}
+    steps: [{name: s, do: compact, when: {messages: {at_least: 6}}}]
+    """
 OVERFLOW = (
     "model: {tokenizer: {chars_per_token: 3}}\n"
     "steps: [{name: too-long, on: overflow, do: drop,"
@@ -348,3 +356,43 @@ def test_a_prompt_that_is_too_long_is_sent_once_more(
     assert api.refused
     assert len(api.bodies) == len(api.prompts) + len(api.refused)
     assert max(api.prompts) <= window
+
+
+@pytest.mark.parametrize("kept", ["edits", "originals"])
+@pytest.mark.parametrize(
+    "text", [DROP, SPOKEN, COMPACT, BARE], ids=["calls", "words", "compact", "bare"]
+)
+def test_bedrock_takes_each_list_of_an_agent_that_speaks_between_its_calls(
+    plugin_of: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, kept: str
+) -> None:
+    for name in ("ACCESS_KEY_ID", "SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(f"AWS_{name}", "k")
+    with converse_api() as api:
+        saved: list[Any] = []
+        for part in range(3):  # a restart each time
+            options: dict[str, Any] = {"messages": saved}
+            if kept == "originals":
+                folder = str(tmp_path / "saved")
+                manager = FileSessionManager(session_id="s", storage_dir=folder)
+                options = {"session_manager": manager}
+            model = BedrockModel(
+                model_id="m", endpoint_url=api.url, region_name="us-east-1", streaming=False
+            )
+            agent = Agent(
+                model,
+                tools=[read],
+                plugins=[plugin_of(text)],
+                callback_handler=None,
+                conversation_manager=NullConversationManager(),
+                **options,
+            )
+            for turn in range(3):
+                api.script = [
+                    Reply(f"Reading {i}.", ((f"c{part}{turn}{i}", "read", '{"name": "a"}'),))
+                    for i in range(2)
+                ]
+                agent(f"Go on with {part}{turn}.")
+            saved = json.loads(json.dumps(agent.messages))
+    assert api.refused == []
+    assert len(api.bodies) == 3 * 3 * 3
+    assert "c000" not in json.dumps(api.bodies[-1])
