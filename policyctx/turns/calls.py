@@ -262,9 +262,10 @@ class Calls:
             *self._notices.in_vain(result.plan),
             *self._notices.lone_answers(known, memory),
         )
-        if entered.faults:
+        left = result.messages
+        if not self._knowledge.door.changes_nothing:
             warnings = (*warnings, *self._news_of(entered))
-        left, result = result.messages, self._leaving(result, given, entered)
+            result = self._leaving(result, given, entered)
         if known.forgets:
             return (yield from self._with_warnings(result, warnings, memory))
         memory.returned(known, given, result.messages, left)
@@ -318,11 +319,11 @@ class Calls:
 
     def _leaving(self, result: Result, given: Sequence[Message], entered: Entered) -> Result:
         """Return a result with fillers, and with the sources in the list that the caller gave."""
-        if (door := self._knowledge.door).changes_nothing:
-            return result
         if entered.places:
             result = result.in_places(entered.places)
-        messages, sources = door.fillers.put_in(result.messages, result.source_ranges, given)
+        messages, sources = self._knowledge.door.fillers.put_in(
+            result.messages, result.source_ranges, given
+        )
         return replace(result, messages=messages, source_ranges=sources)
 
     def _keep_originals(self, memory: Memory) -> Turn[None]:
