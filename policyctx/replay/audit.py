@@ -35,7 +35,7 @@ _WITH_COMMANDS = re.compile(
 # The beginnings of words that do not say what is forbidden.
 _LITTLE = frozenset(("an", "any", "branch", "in", "it", "of", "on", "run", "the", "to", "use"))
 _LEAST_WORDS = 2
-# What stands between `git` and its command.
+# The options between `git` and its command.
 _OPTIONS_OF_GIT = re.compile(
     r"^git(?:\s+(?:-[Cc]\s+\S+|--(?:git-dir|work-tree)\s+\S+|-\S+))+(?=\s)"
 )
