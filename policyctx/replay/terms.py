@@ -4,9 +4,11 @@ What the policy sets wins. Everything else is that of the recorded language mode
 call or today, and of the writes that the provider billed.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
+from math import gcd
 from typing import Literal, NamedTuple, TypeAlias
 
 from policyctx.planning.facts import window_of
@@ -21,6 +23,8 @@ PricesOf: TypeAlias = Literal["recorded", "today"]
 """Whose prices: those of each call's own day, or those of the newest rows."""
 
 UNNAMED = "a model that the recording does not name"
+# So many different reads tell in which steps a prefix is found.
+_READS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,18 +62,25 @@ class CallTerms:
 
 
 def terms_of(
-    calls: Iterable[ModelCall], model: Model, prices: PricesOf = "recorded"
+    calls: Sequence[ModelCall], model: Model, prices: PricesOf = "recorded"
 ) -> list[CallTerms]:
     """Return the terms of the calls of one session, in their order; `model` is the policy's."""
     written = None if model.price is None else prices_of(model.price)
     is_set = "context_window" in model.model_fields_set
     last: dict[str, int] = {}
     terms = []
+    bills: defaultdict[str | None, list[Usage]] = defaultdict(list)
+    for call in calls:
+        if call.usage is not None and call.usage.prompt:
+            bills[call.language_model].append(call.usage)
+    shown: dict[tuple[str | None, CacheRules | None], CacheRules | None] = {}
     for call in calls:
         name = call.language_model or model.name or ""
         at = call.at if prices == "recorded" else None
         row = row_of(name, at=at)
-        cache = _cache(model, row)
+        key = call.language_model, _cache(model, row)
+        if key not in shown:
+            shown[key] = _as_billed(key[1], bills[call.language_model])
         ttl, is_assumed = _ttl(call, model, row, last.get(name))
         if call.usage is not None and (told := call.usage.write_ttl) is not None:
             last[name] = told
@@ -80,7 +91,7 @@ def terms_of(
                 language_model=name or UNNAMED,
                 window=called_window(call, model, name, at),
                 window_is_assumed=row is None and call.window is None and not is_set,
-                cache=cache,
+                cache=shown[key],
                 ttl=ttl,
                 ttl_is_assumed=is_assumed,
                 prices=written or of_row,
@@ -107,6 +118,24 @@ def _cache(model: Model, row: ModelRow | None) -> CacheRules | None:
     if row.cache is None or not is_set:
         return row.cache
     return row.cache._replace(min_tokens=settings.min_tokens)
+
+
+def _as_billed(rules: CacheRules | None, bills: Sequence[Usage]) -> CacheRules | None:
+    """Return the rules of a cache as all bills of its model show them.
+
+    A ChatGPT subscription bills no writes of models whose writes the API bills, and its cache finds
+    the longest prefix.
+    """
+    if rules is None or not bills:
+        return rules
+    reads = sorted({one.cache_read for one in bills})
+    untold = any(one.cache_write or one.cache_write_1h is None for one in bills)
+    if rules.kind == "breakpoints" and not untold and reads[-1] > bills[0].cache_read:
+        rules = replace(rules, kind="prefix", bills_writes=False)
+    if rules.kind == "prefix" and len(reads) > _READS:
+        step = gcd(*(after - before for before, after in pairwise(filter(None, reads))))
+        rules = replace(rules, step=max(step, rules.step))
+    return rules
 
 
 def _ttl(call: ModelCall, model: Model, row: ModelRow | None, last: int | None) -> tuple[int, bool]:

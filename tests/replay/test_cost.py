@@ -78,6 +78,26 @@ def test_a_call_that_does_not_say_its_ttl_has_the_last_known_one() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("name", "second", "is_billed"),
+    [
+        ("gpt-5.6-sol", Usage(2_000, 3_000, cache_write_1h=0), False),
+        ("gpt-5.6-sol", Usage(2_000, 3_000), True),  # which does not speak of writes
+        ("gpt-5.6-sol", Usage(1_000, 3_000, 1_000), True),
+        ("claude-sonnet-4-5", Usage(2_000, 3_000, cache_write_1h=0), True),
+    ],
+)
+def test_writes_cost_the_price_of_input_where_the_bills_read_what_none_says_was_written(
+    name: str, second: Usage, is_billed: bool
+) -> None:
+    groups = session_of(LONG)[:1], session_of(LONG)[1:]
+    recorded = recording(*groups, usages=[Usage(4_000, cache_write_1h=0), second])
+    calls = tuple(replace(call, language_model=name) for call in recorded.calls)
+    found = costs_of(billed(replace(recorded, calls=calls)))
+    assert (found.unedited.cache_write > 0) == is_billed
+    assert found.unedited.prompt == 9_000
+
+
 def test_a_prompt_below_the_minimum_costs_the_price_of_input() -> None:
     short = recording([user("be brief")])
     long_enough = policy("model: {cache: {min_tokens: 1024}}")

@@ -93,6 +93,14 @@ def test_the_minimum_of_the_cache_is_that_of_the_model_unless_the_policy_sets_it
     assert found == [7, 7]
 
 
+@pytest.mark.parametrize(("reads", "step"), [(9, 512), (8, 128)])
+def test_a_prefix_is_found_in_the_steps_that_enough_reads_have(reads: int, step: int) -> None:
+    usages = [Usage(600, 512 * (4 + 7 * i % 9) - 128) for i in range(reads)]
+    [found] = {one.cache for one in terms_of(calls(*usages, names=("gpt-5.5",)).calls, Model())}
+    assert found is not None
+    assert found.step == step
+
+
 def test_prices_are_those_of_the_day_or_of_today() -> None:
     march = datetime(2026, 3, 1, tzinfo=UTC).timestamp()
     recorded = calls(HOUR, names=("claude-opus-4-6",), at=march).calls

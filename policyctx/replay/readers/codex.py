@@ -142,7 +142,10 @@ class _Rollout:
         names = "input_tokens", "cached_input_tokens", "cache_write_input_tokens", "output_tokens"
         prompt, cached, written, output = counts(last, *names)
         if prompt:
-            bill = replace(Usage.of_whole(prompt, cached, written, output), tier=self._tier)
+            # Before 0.145 a bill did not speak of writes.
+            hour = None if written or names[2] not in last else 0
+            bill = Usage.of_whole(prompt, cached, written, output)
+            bill = replace(bill, cache_write_1h=hour, tier=self._tier)
             if self._call is not None:
                 self.builder.bill(self._call, bill)
             elif self._bills_first or not self.builder.calls:

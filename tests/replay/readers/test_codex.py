@@ -283,3 +283,13 @@ def test_what_was_written_to_the_cache_is_known() -> None:
     bill["payload"]["info"]["last_token_usage"]["cache_write_input_tokens"] = 50
     recording = read_one([*TURN, bill])
     assert [one.usage for one in recording.calls] == [Usage(10, 40, 50, 7)]
+
+
+@pytest.mark.parametrize(("said", "known"), [({}, None), ({"cache_write_input_tokens": 0}, 0)])
+def test_a_bill_without_writes_is_told_from_one_that_does_not_speak_of_them(
+    said: Record, known: int | None
+) -> None:
+    bill = counted(100, 100, 40)
+    bill["payload"]["info"]["last_token_usage"] |= said
+    [one] = read_one([*TURN, bill]).calls
+    assert one.usage == Usage(60, 40, 0, 7, known)
