@@ -3,6 +3,7 @@
 import errno
 import os
 import stat
+from io import BufferedReader, FileIO
 from pathlib import Path
 from typing import BinaryIO
 
@@ -37,14 +38,20 @@ def open_file(path: Path, *, allow_pipe: bool = False) -> BinaryIO:
     _require_regular(mode, path)
     # The path may be another file by now, so the open file is checked as well.
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-    # Unlike `os.fdopen`, this keeps the name.
-    file = open(path, "rb", opener=lambda name, _: os.open(name, flags))  # noqa: SIM115
+    file = open_at_once(path, flags)
     try:
         _require_regular(os.fstat(file.fileno()).st_mode, path)
     except OSError:
         file.close()
         raise
     return file
+
+
+def open_at_once(path: str | Path, flags: int) -> BufferedReader:
+    """Open a file for reading, in one call: an interrupt may come after any."""
+    (file,) = map(FileIO, map(os.open, (path,), (flags,)))
+    file.name = str(path)  # otherwise the number of the descriptor
+    return BufferedReader(file)
 
 
 def _require_regular(mode: int, path: Path) -> None:

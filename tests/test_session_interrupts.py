@@ -17,12 +17,14 @@ from typing import Any
 
 import pytest
 
-from policyctx import ContextFileSystem, Session
+from policyctx import ContextFileSystem, Session, load_policy
+from policyctx.compaction.restoration import WorkingFiles
 from policyctx.paths import File
 from policyctx.store.content import Content
 from policyctx.store.local.folder import NEW_FILE, locked, open_folder, wait_for
 from policyctx.store.state import State
 from tests.conversations import session_of, user
+from tests.interrupting import open_below
 from tests.policies import policy
 
 GATED = """\
@@ -223,3 +225,31 @@ def test_a_file_is_closed_when_nothing_refers_to_it(tmp_path: Path) -> None:
     opened.close()
     del folder, opened
     assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="the system has no /proc")
+@pytest.mark.parametrize("what", ["a policy", "an export", "a restored file"])
+def test_a_file_that_was_just_opened_is_closed_after_an_interrupt(
+    tmp_path: Path, what: str
+) -> None:
+    path = tmp_path / "policy.yaml"
+    path.write_text("{apiVersion: policyctx/v1, name: p}")
+    target = tmp_path / "session.tar.zst"
+    with ContextFileSystem(tmp_path / "store") as store:
+        work: Callable[[], object] = {
+            "a policy": lambda: load_policy(path),
+            "an export": lambda: store.export(target),
+            "a restored file": lambda: WorkingFiles().read(os.path.realpath(path), 1000),
+        }[what]
+        work()
+        target.unlink(missing_ok=True)
+
+        def interrupt(_: FrameType, event: str, called: object) -> None:
+            if event == "c_return" and called is os.open:
+                raise KeyboardInterrupt
+
+        sys.setprofile(interrupt)
+        with contextlib.suppress(KeyboardInterrupt):
+            work()
+        sys.setprofile(None)
+    assert open_below(str(tmp_path)) == []

@@ -11,6 +11,7 @@ from policyctx.compaction.file_access import FileAccess, header
 from policyctx.errors import UnrestorableFileError, in_words
 from policyctx.planning.superseded import ShownLines
 from policyctx.policy.models.compaction import Restore
+from policyctx.resources import open_at_once
 from policyctx.tokens.counter import TokenCounter
 
 # Lines shown before and behind an edit.
@@ -176,7 +177,7 @@ def _is_loop(resolved: str) -> bool:
 
 def _file_content(resolved: str, most_bytes: int) -> bytes:
     _check_regular(resolved, os.lstat(resolved))
-    with open(os.open(resolved, _READING), "rb") as file:  # noqa: PTH123 - a descriptor
+    with open_at_once(resolved, _READING) as file:
         opened = os.fstat(file.fileno())
         _check_regular(resolved, opened)
         is_at_path = os.path.samestat(os.lstat(resolved), opened)

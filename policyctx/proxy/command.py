@@ -36,6 +36,7 @@ _NO_TOOL = (
 
 # How often a line is logged in so many seconds, and how many different ones are counted.
 _MOST_ALIKE, _LOG_SECONDS, _MOST_COUNTED = 3, 60.0, 1000
+_MOST_CHARS = 2000  # of a line
 
 
 def root_key(root: Path) -> bytes:
@@ -85,7 +86,7 @@ def token_in(path: Path) -> str:
 
 
 class Seldom(logging.Filter):
-    """Lets a line pass a few times in a minute. The next minute says how many were left out.
+    """Lets a line pass a few times in a minute, cut. The next minute says how many were left out.
 
     Without files left, asyncio logs a thousand equal lines in a second.
     """
@@ -99,6 +100,8 @@ class Seldom(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether a record is logged; its text gets the number of those left out before it."""
         text = record.getMessage()
+        if len(text) > _MOST_CHARS:
+            record.msg, record.args = (text := f"{text[:_MOST_CHARS]}…"), ()
         with self._guard:
             if self._clock() >= self._end:
                 self._end = self._clock() + _LOG_SECONDS

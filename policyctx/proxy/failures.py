@@ -40,14 +40,16 @@ class Failures:
         After an error of the session's store, which is logged once, it is the one that came.
         """
         is_told = self.has_stopped(conversation, error)
-        is_edited = last is not None and last.body.changed(last.raw) is not None
-        again = _again(last, body) if is_edited and not self._dry_run else None
+        again = None if self._dry_run else _again(last, body)
         if last is None or again is None:
+            raw = body.raw
+        else:
+            raw = spliced(body, *again, fields=last.fields, writer=conversation.writer)
+        if body.changed(raw) is None:
             if not is_told:
                 return None
             self._counts.request("failed_open")
-            return body.raw
-        raw = spliced(body, *again, fields=last.fields, writer=conversation.writer)
+            return raw
         what = "earlier decisions were applied again"
         if is_of_the_client(error):
             _log.warning("%s, and %s", NO_LIST, what)

@@ -11,6 +11,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -23,7 +24,6 @@ from policyctx.store.journal import JOURNAL, head_ids, new_head, numbered, parse
 from policyctx.store.read import ContentReader
 
 CONTENTS = "contents/"
-_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
 # Contents that are in memory together while a session is copied.
 _AT_A_TIME = 32
 _CONTENT = re.compile(rf"{CONTENTS}([0-9a-f]{{64}})")
@@ -114,12 +114,11 @@ def _replacing(target: Path, mode: int) -> Iterator[IO[bytes]]:
     """Provide a file that replaces `target` when it is complete, and is removed otherwise."""
     temporary = target.parent / f".{random_name()}.tmp"
     try:
-        descriptor = os.open(temporary, _NEW_FILE, mode)
-        with open(descriptor, "wb") as file:  # noqa: PTH123 - an open descriptor, not a path
-            os.fchmod(descriptor, mode)
+        with open(temporary, "xb", opener=partial(os.open, mode=mode)) as file:
+            os.fchmod(file.fileno(), mode)
             yield file
             file.flush()
-            os.fsync(descriptor)
+            os.fsync(file.fileno())
         temporary.replace(target)
     except BaseException:
         temporary.unlink(missing_ok=True)

@@ -105,3 +105,5 @@ def test_a_line_of_the_log_is_repeated_a_few_times_in_a_minute() -> None:
     assert logged("a") == "a (2 more of these were not logged)"
     assert [logged("a") for _ in range(3)] == ["a", "a", None]
     assert all(logged(f"one of many {i}") for i in range(5000))
+    # a client chooses the name of a model, up to the size of a body
+    assert logged("the model " + "m" * 1_000_000) == ("the model " + "m" * 2000)[:2000] + "…"

@@ -410,7 +410,12 @@ def test_the_log_says_that_decisions_were_applied_again_only_when_they_were(
     proxied.turn(session_of(*TEXTS[:4]), "t")
     assert "applied again" in caplog.text
     assert "sent unchanged" not in caplog.text
-    assert proxied.outcomes == {"edited": 1, "failed_open": 1, "reapplied": 1}
+    caplog.clear()
+    begun = session_of(*TEXTS[:3])[:1]  # an agent that went back before all that was edited
+    assert proxied.turn([*begun, {"role": "user", "content": "Other."}], "t")[:1] == begun
+    assert "sent unchanged" in caplog.text
+    assert "applied again" not in caplog.text
+    assert proxied.outcomes == {"edited": 1, "failed_open": 2, "reapplied": 1}
 
 
 def test_the_log_names_each_model_without_a_price_once(
