@@ -53,6 +53,7 @@ def names_of_tools(tools: Iterable[object]) -> Iterator[str]:
         for held in (_part(tool, key) for key in _TOOLS_IN):
             for one in held if isinstance(held, list | tuple) else ():
                 yield from _names(one)
+        yield from _of_server(tool)
 
 
 def _names(tool: object) -> list[str]:
@@ -61,6 +62,22 @@ def _names(tool: object) -> list[str]:
     if callable(tool):
         found = (*found, getattr(tool, "__name__", None))
     return [name for name in found if isinstance(name, str) and name][:1]
+
+
+def _of_server(tool: object) -> Iterator[str]:
+    """Yield what the schema of an MCP server names of its tools."""
+    if not isinstance(tool, Mapping):
+        return
+    allowed, configs = tool.get("allowed_tools"), tool.get("configs")
+    if isinstance(allowed, Mapping):
+        allowed = allowed.get("tool_names")
+    if isinstance(allowed, list | tuple):
+        yield from (name for name in allowed if isinstance(name, str))
+    for name, config in configs.items() if isinstance(configs, Mapping) else ():
+        if isinstance(name, str) and not (
+            isinstance(config, Mapping) and not config.get("enabled", True)
+        ):
+            yield name
 
 
 def _part(tool: object, key: str) -> object:
