@@ -127,6 +127,7 @@ def outcome_of(call: Call, command: str, most: int = 0) -> str:
     told = [line for line in told if line not in warned] or told
     shown = [*filter(_NAMES.search, told)] or [*filter(_COUNTS.search, told)]
     shown = shown or [*filter(_VERDICT.match, told)]
+    before = ""
     is_error = _ERROR.match if call.failed else _PROBLEM.search
     errors = [line for line in filter(is_error, told) if line not in warned][:_MOST_ERRORS]
     if runs and not code:
@@ -137,9 +138,10 @@ def outcome_of(call: Call, command: str, most: int = 0) -> str:
     elif call.failed:
         shown = [*shown[-1:], *told[-_LAST_LINES:]]
     elif not shown and (len(told) <= _LAST_LINES or _is_of_last(parts)):
+        before = GAP if len(told) > _LAST_LINES and not errors else ""
         shown = told[-_LAST_LINES:]
     shown = [*errors, *shown]
-    words = marked(shown, said) or " … ".join(shown)
+    words = before + (marked(shown, said) or " … ".join(shown))
     if errors and len(words) > LONGEST_WORDS:
         # The first error and the last line are not to be in what is cut out.
         half = LONGEST_WORDS // 2 - 1

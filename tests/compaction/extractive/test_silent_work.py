@@ -540,7 +540,7 @@ def test_the_last_run_of_a_check_stays_beside_what_the_agent_said_of_it() -> Non
 def test_of_commands_after_each_other_the_last_lines_are_of_the_last() -> None:
     both = "javac Pump.java && java Pump"
     assert steps(summary_of(GO, *ran(both, "pump runs\nlid: open\ndry"))) == [
-        f"- {both} => lid: open / dry"
+        f"- {both} => … lid: open / dry"
     ]
     listed = "javac Pump.java && ls hall"
     assert steps(summary_of(GO, *ran(listed, "a\nb\nc"))) == [f"- {listed} => output not quoted"]
