@@ -131,10 +131,10 @@ def _as_billed(rules: CacheRules | None, bills: Sequence[Usage]) -> CacheRules |
     reads = sorted({one.cache_read for one in bills})
     untold = any(one.cache_write or one.cache_write_1h is None for one in bills)
     if rules.kind == "breakpoints" and not untold and reads[-1] > bills[0].cache_read:
-        rules = replace(rules, kind="prefix", bills_writes=False)
+        rules = rules._replace(kind="prefix", bills_writes=False)
     if rules.kind == "prefix" and len(reads) > _READS:
         step = gcd(*(after - before for before, after in pairwise(filter(None, reads))))
-        rules = replace(rules, step=max(step, rules.step))
+        rules = rules._replace(step=max(step, rules.step))
     return rules
 
 
