@@ -248,6 +248,13 @@ def test_words_like_a_filler_that_part_nothing_are_sent(session: Session) -> Non
     assert session.apply(given).messages is given
 
 
+def test_words_like_fillers_in_a_row_are_sent(tmp_path: Path) -> None:
+    quiet = Session(policy(DROPPED), root=tmp_path, session_id="s", shapes=[BedrockShape()])
+    like = [said(role, FILLER) for role in ("assistant", "user", "assistant")]
+    given = [said("user", "Say it."), *like, said("user", "Thanks.")]
+    assert quiet.apply(given).messages is given
+
+
 def test_a_late_result_that_becomes_a_text_is_parted_from_the_results_before_it(
     tmp_path: Path,
 ) -> None:

@@ -312,26 +312,32 @@ def _with_lists(text: str, *, of_agent: bool) -> Iterator[tuple[str, bool, int]]
     what is under it is repeated before each of these lines.
     """
     entries = chain(_entries_in(text), (("", None, False, 0),))
-    titles = led = least = 0
-    repeated, was_item = "", False
+    titles = led = 0
+    was_item = False
+    # The repeated leads, the outermost first: how many items lead an entry below each, what is
+    # repeated there, and how many of these items are not written.
+    above = [(0, "", 0)]
     for (line, title, is_item, below), after in pairwise(entries):
         bare = title[2] if title else _SIGN.sub("", line).strip()
         is_lead = not title and bare.endswith((":", "："))
         if not is_item and (title or is_lead or was_item):
-            repeated, led = "", 0
-        elif is_item and below < least:
-            repeated = ""
+            led = 0
+            del above[1:]
+        while is_item and below < above[-1][0]:
+            above.pop()
+        _, repeated, hidden = above[-1]
         text, is_next_title, is_listed, depth = after
         leads = (title or (is_lead and is_listed)) and text and not is_next_title
         leads = leads and (not is_item or depth > below)
         if leads and not of_agent and _turns_around(bare):
-            repeated, least = f"{bare}{':' * bool(title)} ", below + is_item
+            repeated += f"{bare}{':' * bool(title)} "
+            above.append((below + is_item, repeated, hidden + is_item))
             titles = len(title[1]) - 1 if title else titles
         elif title:
             yield line, True, len(title[1]) - 1
             titles = len(title[1])
         elif bare:
-            yield f"{repeated}{bare}", is_item or bool(repeated), titles + led + below
+            yield f"{repeated}{bare}", is_item or bool(repeated), titles + led + below - hidden
             led = int(bool(led or (is_lead and not is_item)))
         was_item = is_item
 

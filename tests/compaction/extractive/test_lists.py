@@ -54,6 +54,44 @@ def test_the_heads_of_all_items_are_kept_before_their_bodies(bodies: list[int]) 
         assert heads == [(f"{i + 1}", f"{i}") for i in range(len(bodies))]
 
 
+FORBIDDEN = "push to the main branch"
+
+
+@pytest.mark.parametrize(
+    ("lead", "inner"),
+    [
+        ("Never:", "touch files without asking:"),
+        ("Please do not:", "commit without tests:"),
+        ("## Do not", "run commands that never end:"),
+        ("Do not:", "use libraries with no license:"),
+        ("Never do this:", "deploy on Friday, not even:"),
+    ],
+)
+def test_what_forbids_a_list_forbids_its_entries_behind_a_list_in_it(lead: str, inner: str) -> None:
+    typed = f"{lead}\n- {inner}\n  - one\n  - two\n- {FORBIDDEN}\n- merge branches"
+    lines = summary_of(user(typed)).split("\n")
+    told = lead.removeprefix("## ").removesuffix(":")
+    assert [line.lstrip("- ") for line in lines if FORBIDDEN in line] == [f"{told}: {FORBIDDEN}"]
+    assert f"{told}: merge branches" in "\n".join(lines)
+    assert f"{told}: {inner} two" in "\n".join(lines)
+
+
+def test_an_entry_that_forbids_its_own_entries_stands_beside_the_entry_before_it() -> None:
+    typed = (
+        "- Only in an emergency:\n  - call me at night about the pumps of the hall\n"
+        "- Never:\n  - push to main\n  - merge branches without a review\n"
+        "- Always:\n  - run the tests before you say that it works"
+    )
+    assert summary_of(user(typed)).split("\n")[2:] == [
+        "- Only in an emergency:",
+        "  call me at night about the pumps of the hall",
+        " Never: push to main",
+        " Never: merge branches without a review",
+        " Always:",
+        "  run the tests before you say that it works",
+    ]
+
+
 def test_an_entry_with_a_list_of_its_own_leads_no_entry_beside_it() -> None:
     typed = "- Halls:\n  - {0} 1\n  - {0} 2\n- Pumps:\n  - {1} 3\n- The valves, of which none leaks"
     typed = typed.format("The hall with the many lids and valves of number", "The small pump")
