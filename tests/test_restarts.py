@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from policyctx.session import Session
+from tests.fuzz.histories import without_fillers
 from tests.policies import policy
 from tests.restarting import (
     EQUAL,
@@ -337,7 +338,8 @@ def test_a_placeholder_stays_in_a_part_of_the_returned_list_where_an_equal_one_w
     back = live.apply([*back, *rounds[3], rounds[4][0]]).messages
     assert str(back).count("[gone]") == 2
     for part in [*(back[:end] for end in range(1, len(back))), back[2:]]:
-        assert left_before_decisions(live, list(part), shape) == list(part)
+        left = left_before_decisions(live, list(part), shape)
+        assert without_fillers(left) == without_fillers(part)
 
 
 OLD_RESULTS = """

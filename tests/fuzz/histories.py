@@ -18,6 +18,7 @@ from policyctx.definitions.items import Message
 from policyctx.errors import PolicyctxError
 from policyctx.integrations.bedrock_shape import BedrockShape
 from policyctx.integrations.google_contents import GoogleShape
+from policyctx.messages.fillers import FILLER
 from policyctx.messages.json_text import compact_json
 from policyctx.messages.reading import items_of
 from policyctx.messages.shapes.built_in import Shapes
@@ -362,6 +363,11 @@ def left_by(session: Session, messages: list[Message]) -> list[Message]:
     entered = session._knowledge.door.let_in(messages).messages
     left = session._knowledge.list_of(entered, memory).left
     return [message for message in left if message is not None]
+
+
+def without_fillers(messages: Sequence[Message]) -> list[Message]:
+    """Return a list without what a session sends between two messages of one role."""
+    return [message for message in messages if FILLER not in str(message)]
 
 
 def _without_media(message: Message) -> Message:

@@ -164,8 +164,10 @@ def _line_at(text: str, at: int) -> str:
 
 def _is_of_last(parts: Sequence[str]) -> bool:
     """Whether the end of what a chain printed is of its last command, which does not only show."""
+    if not parts[1:]:
+        return True
     is_chain, last = all(one.startswith("&&") for one in parts[1:]), parts[-1].lstrip("&")
-    return len(parts) == 1 or (is_chain and not (SHOWS.match(last) and not GIT.match(last)))
+    return is_chain and not (SHOWS.match(last) and not GIT.match(last))
 
 
 def _without_frame(lines: Sequence[str]) -> list[str]:

@@ -341,6 +341,13 @@ def test_a_failure_leaves_when_the_next_run_passes() -> None:
     ]
 
 
+@pytest.mark.parametrize("command", ["", " ", ";", "&&", "()"])
+@pytest.mark.parametrize("printed", ["one\ntwo\nthree", "", "x " * 400])
+def test_a_shell_that_ran_no_command_has_a_summary(command: str, printed: str) -> None:
+    made = summary_of(GO, *ran(command, printed, "c0"), *ran("pytest -q", "2 passed", "c1"))
+    assert "- pytest -q => 2 passed" in steps(made)
+
+
 def test_a_check_says_its_exit_code_and_names_the_files_that_were_edited_after_it() -> None:
     passed = ran("npm test 2>&1", "Tests: 12 passed\nexit code 0")
     first = summary_of(GO, *edited("e0", "src/a.py"), *passed, *edited("e1", "src/b.py"))
