@@ -128,7 +128,7 @@ class Session:
             finalize(self, self._calls.reporting.finish)
         self._request, self._report = self._knowledge.asked, self._calls.reporting.turn
         self.writes = self._calls.writes
-        """How the writes to the store end: how many `failed`, and the present `problem`."""
+        """How writes to the store end: how many `failed`; `problem` is empty while they succeed."""
         self._driver = Driver(store, self.writes, self._knowledge.forget)
 
     def __reduce__(self) -> NoReturn:

@@ -53,7 +53,7 @@ class Fillers:
         if not self.are_needed:
             return messages, None
         alike = {i for i, one in enumerate(listed(messages)) if one in self._all}
-        # No two that a session sends follow each other.
+        # A session sends no two fillers in a row.
         alone = (i for i in alike if not alike & {i - 1, i + 1})
         fillers = {i for i in alone if self._is_between_two(messages, i)}
         if not fillers:

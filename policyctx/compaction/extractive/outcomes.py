@@ -186,7 +186,7 @@ def _surrounds(line: str) -> bool:
 
 def shown_of(call: Call, command: str) -> str:
     """Return a result, of a long one its ends if it is a failure or of a check, else nothing."""
-    is_told = (call.failed and not call.command) or any(map(CHECKING.fullmatch, call.name_words))
-    if len(call.result or "") > LONGEST_RESULT and not is_told:
+    is_kept = (call.failed and not call.command) or any(map(CHECKING.fullmatch, call.name_words))
+    if len(call.result or "") > LONGEST_RESULT and not is_kept:
         return ""
     return _PASSED.sub("", outcome_of(call, command, LONGEST_RESULT))
