@@ -29,7 +29,6 @@ _PARTS = re.compile(r"[/.:@]+")
 _NAME = re.compile(r"(?=.{7}).*(?:_|[a-z][A-Z])|(?=.{8}).*[/.@\d]")
 # A hash is also known by its first digits.
 _HASH = re.compile(r"[\da-f]{7,40}")
-_YEAR = re.compile(r"(?:19|20)\d\d")
 _SHORT, _DIGITS, _LINE = 5, 3, 30
 # As `nl` and `grep -n` write the file and the number before a line.
 _BEFORE_LINE = re.compile(r"\s*(?:[\w./-]+[:-])?\d+[\t\u2192:|-]")
@@ -88,9 +87,7 @@ def grams(found: Iterable[str]) -> Iterator[tuple[bytes, str]]:
 def _is_rare(token: str) -> bool:
     if len(token) < _SHORT:
         return False
-    if _NAME.match(token) is not None:
-        return True
-    return sum(map(str.isdigit, token)) >= _DIGITS and _YEAR.fullmatch(token) is None
+    return _NAME.match(token) is not None or sum(map(str.isdigit, token)) >= _DIGITS
 
 
 def parts_of(text: str) -> Sequence[bytes]:
@@ -129,13 +126,8 @@ def plain(text: str, *, keys: bool = True) -> str:
     return "\n".join(found)
 
 
-def stands_in(wanted: str, text: str) -> bool:
-    """Does a text hold a string, and not merely as a part of longer words."""
-    return start_of(wanted, text) >= 0
-
-
 def start_of(wanted: str, text: str) -> int:
-    """Return where a text first holds a string, -1 if it does not; see `stands_in`."""
+    """Return where a text first holds a string, not as a part of longer words; else -1."""
     start = text.find(wanted)
     while start >= 0:
         end = start + len(wanted)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyctx.replay.regret.strings import GRAM, grams, plain, rare_strings, runs, stands_in
+from policyctx.replay.regret.strings import GRAM, grams, plain, rare_strings, runs, start_of
 
 EVERYTHING = st.text() | st.text(st.characters(codec=None), max_size=80)
 
@@ -95,7 +95,7 @@ def test_without_keys_only_the_values_of_json_are_read() -> None:
     ],
 )
 def test_a_string_matches_only_at_word_boundaries(wanted: str, text: str, found: bool) -> None:
-    assert stands_in(wanted, text) is found
+    assert (start_of(wanted, text) >= 0) is found
 
 
 def test_json_is_read_as_its_keys_and_values() -> None:
