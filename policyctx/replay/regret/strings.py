@@ -26,7 +26,8 @@ PATCH = "*** Begin Patch"
 _WORDY = rf"[^\W{_CJK}]"
 _TOKEN = re.compile(rf"{_WORDY}(?:{_WORDY}|[./@:-]){{3,}}{_WORDY}")
 _PARTS = re.compile(r"[/.:@]+")
-_NAME = re.compile(r"(?=.{7}).*(?:_|[a-z][A-Z])|(?=.{8}).*[/.@\d]")
+# Letters in a row tell a name from a range of a regular expression.
+_NAME = re.compile(r"(?=.*[^\W\d_]{3})(?:(?=.{7}).*(?:_|[a-z][A-Z])|(?=.{8}).*[/.@\d])")
 # A hash is also known by its first digits.
 _HASH = re.compile(r"[\da-f]{7,40}")
 _SHORT, _DIGITS, _LINE = 5, 3, 30
@@ -94,8 +95,7 @@ def parts_of(text: str) -> Sequence[bytes]:
     """Return the parts of a path without separators and case; none of what is not a path."""
     if " " in text:
         return ()
-    found = [bare(part) for part in _PARTS.split(_ENDING.sub("", text))]
-    telling = [part for part in found if len(part) > 1]
+    telling = [one for one in map(bare, _PARTS.split(_ENDING.sub("", text))) if len(one) > 1]
     return telling if len(telling) > 1 or _HASH.fullmatch(text) else ()
 
 

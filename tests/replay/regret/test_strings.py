@@ -43,6 +43,7 @@ def test_names_with_a_mark_and_numbers_are_rare(token: str, around: str) -> None
     [
         "in 2024", "100 rows", "2,000 rows", "50%", "and/or", "e.g. this", "i.e.", "UTF-8",
         "python3", "the word", "x = 1", "BASE64", "SELECT", "3.47", "keep-going", "notwithstanding",
+        "[A-Za-z_]", "[a-zA-Z0-9]+",
         "== == == ==== ==== ==== ==== ==== ====",
         "|---------|-------------|--------------|", "────────────────────────────────",
     ],
