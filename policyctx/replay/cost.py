@@ -476,8 +476,10 @@ def _told(
     if foreseen > most:
         return cache.Told(least=min(read, head), most=read)
     kept = cache.Told(kept=True)
-    if foreseen < simulator.read(request._replace(told=kept)) <= most:
+    if foreseen < (found := simulator.read(request._replace(told=kept))) <= most:
         return kept
+    if head < read < found and foreseen == 0:
+        return kept._replace(most=read)
     return cache.Told(least=min(read, head)) if foreseen == 0 else cache.UNTOLD
 
 

@@ -59,17 +59,23 @@ class Usage:
     cache_write_1h: int | None = None
     """How many of `cache_write` were written for an hour, the others for five minutes.
 
-    None where the provider does not say for how long.
+    None where the provider does not say for how long, 0 where it says that nothing was written.
     """
     tier: str = field(default="", compare=False, kw_only=True)
     """`priority`, `batch` and the like, where the call was billed at other than standard prices."""
 
     @classmethod
-    def of_whole(cls, whole: int, read: int, written: int, output: int) -> Usage:
-        """Return the usage of a prompt whose tokens include those that the cache gave and took."""
+    def of_whole(
+        cls, whole: int, read: int, written: int, output: int, *, tells_writes: bool = False
+    ) -> Usage:
+        """Return the usage of a prompt whose tokens include those that the cache gave and took.
+
+        With `tells_writes` the bill has a field for `written`, so 0 there says that none were.
+        """
         read = min(read, whole)
+        hour = 0 if tells_writes and not written else None
         written = min(written, whole - read)
-        return cls(whole - read - written, read, written, output)
+        return cls(whole - read - written, read, written, output, hour)
 
     @property
     def write_ttl(self) -> int | None:
@@ -198,8 +204,10 @@ def _with_cached_inside(
         for keys in (_READ, _WRITTEN)
     )
     out = sum(_tokens(fields, key) for key in output)
-    found = Usage.of_whole(whole, read, written, out)
-    return replace(found, cache_write_1h=_for_an_hour(fields, found.cache_write))
+    is_told = any(at.get(key) is not None for at in places for key in _WRITTEN)
+    found = Usage.of_whole(whole, read, written, out, tells_writes=is_told)
+    hour = _for_an_hour(fields, found.cache_write)
+    return found if hour is None else replace(found, cache_write_1h=hour)
 
 
 def _of_bedrock(fields: Mapping[str, Any]) -> Usage:

@@ -229,6 +229,7 @@ def told(*reads: int, times: tuple[float, ...] = (0, 10, 20)) -> Recording:
         pytest.param((0, 0, 12_000), (0, 10, 20), id="lost-and-written-again"),
         pytest.param((0, 4_000, 12_000), (0, 10, 20), id="a-part-was-lost"),
         pytest.param((0, 9_000, 12_000), (0, 10, 900), id="kept-longer"),
+        pytest.param((0, 9_000, 10_000), (0, 10, 900), id="a-part-was-kept-longer"),
         pytest.param((7_000, 9_000, 12_000), (0, 10, 20), id="another-session-wrote-it"),
     ],
 )

@@ -134,7 +134,17 @@ def test_the_usage_object_of_a_responses_response_is_read() -> None:
         "total_tokens": 327,
     }
     usage = responses.ResponseUsage.model_validate(fields)
-    assert usage_of(usage) == usage_of(fields) == Usage(20, cache_read=300, output=7)
+    known = Usage(20, cache_read=300, output=7, cache_write_1h=0)
+    assert usage_of(usage) == usage_of(fields) == known
+
+
+@pytest.mark.parametrize("name", ["prompt_tokens", "input_tokens"])
+@pytest.mark.parametrize(("written", "hour"), [({}, None), ({"cache_write_tokens": 0}, 0)])
+def test_a_usage_without_writes_is_told_from_one_that_does_not_speak_of_them(
+    name: str, written: dict[str, int], hour: int | None
+) -> None:
+    fields = {name: 320, f"{name}_details": {"cached_tokens": 300} | written}
+    assert usage_of(fields) == Usage(20, cache_read=300, cache_write_1h=hour)
 
 
 def test_a_usage_is_one_already() -> None:

@@ -143,9 +143,9 @@ class _Rollout:
         prompt, cached, written, output = counts(last, *names)
         if prompt:
             # Before 0.145 a bill did not speak of writes.
-            hour = None if written or names[2] not in last else 0
-            bill = Usage.of_whole(prompt, cached, written, output)
-            bill = replace(bill, cache_write_1h=hour, tier=self._tier)
+            is_told = names[2] in last
+            bill = Usage.of_whole(prompt, cached, written, output, tells_writes=is_told)
+            bill = replace(bill, tier=self._tier)
             if self._call is not None:
                 self.builder.bill(self._call, bill)
             elif self._bills_first or not self.builder.calls:

@@ -49,8 +49,7 @@ def needs_of(
         text = part.items[position].counted
         had: list[Range] = []
         for one in sorted(of_item, key=lambda one: one.need.call):
-            absence = part.absence_number(position, one.need.call)
-            absence = present(absence)
+            absence = present(part.absence_number(position, one.need.call))
             left = without(one.own, had)
             had += one.own
             counted = sum(tokens(text[start:end]) for start, end in left)

@@ -14,7 +14,7 @@ from policyctx.replay.regret.strings import (
     plain,
     rare_strings,
     runs,
-    stands_in,
+    start_of,
 )
 from policyctx.replay.timeline import Replies, SessionPart
 
@@ -32,7 +32,7 @@ class Texts:
 
     def __init__(self, part: SessionPart, memo: Memo) -> None:
         self._part = part
-        self._plain, self._values = memo.of(plain), memo.of(_values)
+        self._plain = memo.of(plain)
         self._strings, self._strings_written = memo.of(rare_strings), memo.of(_strings_written)
         self._runs = memo.of(runs)
 
@@ -50,7 +50,7 @@ class Texts:
         item = self._part.items[position]
         if item.kind != "tool_call":
             return self.at(TextPlace(position))
-        return self._values(item.counted)
+        return self._plain(item.counted, keys=False)
 
     def held(self, place: TextPlace, wanted: AbstractSet[bytes]) -> Mapping[bytes, str]:
         """Return those of the wanted rare strings that are at a place."""
@@ -72,10 +72,6 @@ class Texts:
         if absence >= 0:
             return self._part.absences[position][absence].left
         return self.shown(position) if position >= 0 else self._part.beside[-1 - position]
-
-
-def _values(text: str) -> str:
-    return plain(text, keys=False)
 
 
 def _strings_written(text: str, *, keys: bool) -> Mapping[bytes, str]:
@@ -193,7 +189,7 @@ class SentText:
             if number < SMALL:
                 if as_line.search(said) is not None:
                     return True
-            elif any(stands_in(one, said) for one in near):
+            elif any(start_of(one, said) >= 0 for one in near):
                 return True
             if asked is not None and asked > place.position and len(said) <= _GIVEN:
                 given = [int(one) for one in set(_WHOLE.findall(said))]

@@ -26,9 +26,11 @@ PATCH = "*** Begin Patch"
 _WORDY = rf"[^\W{_CJK}]"
 _TOKEN = re.compile(rf"{_WORDY}(?:{_WORDY}|[./@:-]){{3,}}{_WORDY}")
 _PARTS = re.compile(r"[/.:@]+")
-_MARK = re.compile(r"[_/.@\d]|[a-z][A-Z]")
-_YEAR = re.compile(r"(?:19|20)\d\d")
-_LONG, _SHORT, _DIGITS, _LINE = 8, 5, 3, 30
+# Letters in a row tell a name from a range of a regular expression.
+_NAME = re.compile(r"(?=.*[^\W\d_]{3})(?:(?=.{7}).*(?:_|[a-z][A-Z])|(?=.{8}).*[/.@\d])")
+# A hash is also known by its first digits.
+_HASH = re.compile(r"[\da-f]{7,40}")
+_SHORT, _DIGITS, _LINE = 5, 3, 30
 # As `nl` and `grep -n` write the file and the number before a line.
 _BEFORE_LINE = re.compile(r"\s*(?:[\w./-]+[:-])?\d+[\t\u2192:|-]")
 # A test is named after what it tests.
@@ -60,7 +62,7 @@ def rare_strings(text: str, *, keys: bool = True) -> dict[bytes, str]:
             continue
         number = _BEFORE_LINE.match(line)
         said = line[number.end() if number else 0 :].strip()
-        if len(said) >= _LINE:
+        if len(said) >= _LINE and any(map(str.isalnum, said)):
             # A line is another string than a name of the same letters.
             found.setdefault(bare(said) + b"\n", said)
     return found
@@ -86,18 +88,15 @@ def grams(found: Iterable[str]) -> Iterator[tuple[bytes, str]]:
 def _is_rare(token: str) -> bool:
     if len(token) < _SHORT:
         return False
-    if len(token) >= _LONG and _MARK.search(token) is not None:
-        return True
-    return sum(map(str.isdigit, token)) >= _DIGITS and _YEAR.fullmatch(token) is None
+    return _NAME.match(token) is not None or sum(map(str.isdigit, token)) >= _DIGITS
 
 
 def parts_of(text: str) -> Sequence[bytes]:
     """Return the parts of a path without separators and case; none of what is not a path."""
     if " " in text:
         return ()
-    found = [bare(part) for part in _PARTS.split(_ENDING.sub("", text))]
-    telling = [part for part in found if len(part) > 1]
-    return telling if len(telling) > 1 else ()
+    telling = [one for one in map(bare, _PARTS.split(_ENDING.sub("", text))) if len(one) > 1]
+    return telling if len(telling) > 1 or _HASH.fullmatch(text) else ()
 
 
 def bare(text: str) -> bytes:
@@ -127,13 +126,8 @@ def plain(text: str, *, keys: bool = True) -> str:
     return "\n".join(found)
 
 
-def stands_in(wanted: str, text: str) -> bool:
-    """Does a text hold a string, and not merely as a part of longer words."""
-    return start_of(wanted, text) >= 0
-
-
 def start_of(wanted: str, text: str) -> int:
-    """Return where a text first holds a string, -1 if it does not; see `stands_in`."""
+    """Return where a text first holds a string, not as a part of longer words; else -1."""
     start = text.find(wanted)
     while start >= 0:
         end = start + len(wanted)

@@ -24,6 +24,7 @@ def is_regretted(*, held: str, visible: str, said: str) -> bool:
         ("reconcile_the_old_ledger", "what does reconcileTheOldLedger do"),
         ("ReconcileTheOldLedger", "please reconcile_the_old_ledger"),
         ("ledger.py:26413", "line 26413 of ledger.py"),
+        ("4ea79d2", "commit 4ea79d21f20b9a7c55d8e0362b1c7f90aa31de74"),
         ("the harbour office opens at nine", "  12\tthe harbour office opens at nine"),
     ],
 )
