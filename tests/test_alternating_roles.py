@@ -232,6 +232,14 @@ def test_a_filler_that_the_caller_changes_is_sent_as_it_should_be(session: Sessi
     assert session.apply(TALK).messages[2] == OF_USER
 
 
+def test_a_filler_to_which_a_host_adds_keys_is_no_message_of_the_user(session: Session) -> None:
+    sent = session.apply(TALK).messages
+    back = [one | {"metadata": {"place": i}} for i, one in enumerate(sent)]
+    assert session.apply(back).messages is back
+    assert [one.type for one in session.items].count("user_message") == len([TALK[0], TALK[-1]])
+    assert session.apply(TALK).messages == sent
+
+
 def test_messages_that_the_caller_sent_in_a_row_stay(session: Session) -> None:
     given = [said("user", "go"), said("user", "please"), *answered("a"), said("assistant", "done")]
     given += [said("user", "on"), said("user", "now")]

@@ -17,6 +17,8 @@ from policyctx.messages.sources import Sources, joined
 FILLER = "[Messages removed]"
 """The text of a filler; no edit leaves a message with it."""
 
+_KEYS = 2
+"""The least number of keys of a filler: one for the role, one for the text."""
 _OTHER = {"user": "assistant", "assistant": "user"}
 
 
@@ -52,7 +54,7 @@ class Fillers:
         """
         if not self.are_needed:
             return messages, None
-        alike = {i for i, one in enumerate(listed(messages)) if one in self._all}
+        alike = {i for i, one in enumerate(listed(messages)) if self._is_like_any(one)}
         # A session sends no two fillers in a row.
         alone = (i for i in alike if not alike & {i - 1, i + 1})
         fillers = {i for i in alone if self._is_between_two(messages, i)}
@@ -66,6 +68,12 @@ class Fillers:
             left = own
         return left, places
 
+    def _is_like_any(self, message: Message) -> bool:
+        if message in self._all:
+            return True
+        has_more = isinstance(message, dict) and len(message) > _KEYS
+        return has_more and any(_is_like(message, one) for one in self._all)
+
     def _is_between_two(self, messages: _Messages, i: int) -> bool:
         """Whether a message parts two messages of the other role."""
         if not 0 < i < len(messages) - 1:
@@ -73,6 +81,8 @@ class Fillers:
         seam = self._seams.get((id(messages[i - 1]), id(messages[i + 1])))
         if seam is not None and seam.filler is messages[i]:
             return True
+        if self._shapes.text(messages[i]) != FILLER:
+            return False
         around = (self._shapes.checked(messages[at], at) for at in (i - 1, i, i + 1))
         before, own, after = (shape.role(message) for shape, message in around)
         return before == after == _OTHER[own]
@@ -95,7 +105,7 @@ class Fillers:
         for one in sources:
             if found and (filler := self._between(found[-1], messages[at], seams)) is not None:
                 behind = range(last.stop, one.start)[:1] if last and one else range(0)
-                back = [given[i] for i in behind if given[i] == filler]
+                back = [given[i] for i in behind if _is_like(given[i], filler)]
                 found += back or [filler]
                 places.append(behind if back else None)
             places.append(one)
@@ -114,10 +124,17 @@ class Fillers:
         """Return the filler between two messages, None if they need none; note it in `seams`."""
         key = id(one), id(other)
         seam = self._seams.get(key)
-        if seam is None or (seam.filler is not None and seam.filler not in self._all):
+        if seam is None or (seam.filler is not None and not self._is_like_any(seam.filler)):
             shape, message = self._shapes.shaped(one)
             role = shape.role(message)
             needs = shape.alternates and role in _OTHER and self._shapes.role(other) == role
             seam = _Seam(one, other, shape.written(_OTHER[role], FILLER) if needs else None)
         seams[key] = seam
         return seam.filler
+
+
+def _is_like(message: Message, filler: Message) -> bool:
+    """Whether a message is equal to a filler but for the keys that a host gave it."""
+    if isinstance(message, dict) and isinstance(filler, dict):
+        return filler.items() <= message.items()
+    return bool(message == filler)

@@ -13,10 +13,11 @@ from typing import Any
 
 from policyctx.definitions.items import READ_TOOL, FileLines, Message, recall_tool
 from policyctx.definitions.names import names_of_tools
-from policyctx.errors import InputError
+from policyctx.errors import InputError, MessagesError
 from policyctx.messages.door import Door, Entered
 from policyctx.messages.reading import listed
 from policyctx.messages.shapes.built_in import Shapes
+from policyctx.messages.sources import indices, whole
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.conversation import Conversation
 from policyctx.planning.facts import Facts, KnownParts, Request
@@ -70,6 +71,8 @@ class Knowledge:
         self.refused: dict[str | None, int] = {}
         """By model, the least tokens of a prompt that it refused as too long."""
         self.memory: Memory | None = None
+        self._entered: Entered | None = None
+        """The list of this call, if it entered."""
         self._read_before: KnownList | None = None
         """The list that the last call read, if each call stands alone."""
         self._own_tools = (*names_of_tools(tools),)
@@ -202,9 +205,22 @@ class Knowledge:
 
     def entered(self, messages: Sequence[Message], *, changed: bool = False) -> Entered:
         """Return the list that is read: the given one unless the policy may change what enters."""
+        self._entered = None  # the door's errors name the places that were given
         if self.door.changes_nothing:
-            return Entered(messages)
-        return self.door.let_in(messages, changed=changed)
+            self._entered = Entered(messages)
+        else:
+            self._entered = self.door.let_in(messages, changed=changed)
+        return self._entered
+
+    def as_given(self, error: MessagesError) -> MessagesError:
+        """Return an error about a message of the list that entered last, with its place there."""
+        entered, self._entered = self._entered, None
+        if entered is None:
+            return error
+        sources = whole(len(entered.messages))
+        if self.memory is not None and self.memory.replaces:
+            error = error.among(indices(self.memory.replacements.sources_of(sources)))
+        return error.among(entered.places) if entered.places else error
 
     def list_alone(
         self, messages: Sequence[Message], memory: Memory, *, changed: bool
