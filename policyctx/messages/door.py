@@ -93,13 +93,17 @@ class Door:
         self.is_open = self._secrets is None
         """Whether no text changes."""
         self._passes = self.is_open and on_broken == "keep"
-        self.changes_nothing = self._passes and not self.fillers.are_needed
         self._last = _Searched([], [], {})
         self._border = 0
         """The number of its messages that are repaired for good."""
         self._settled: list[_Placed] = []
         """Them as they were repaired."""
         self._faults: tuple[Fault, ...] = ()
+
+    @property
+    def changes_nothing(self) -> bool:
+        """Whether every list is read, and sent, as it is."""
+        return self._passes and not self.fillers.are_needed
 
     def let_in(self, messages: Sequence[Message], *, changed: bool = False) -> Entered:
         """Return the list that is read, without fillers: the same object without a change.

@@ -5,13 +5,14 @@ leaves again when the list comes back, so nothing else has to know of it. Joinin
 would put thinking behind a text, and what the user says into the message of a result.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from operator import is_
 from typing import NamedTuple, TypeAlias
 
 from policyctx.definitions.items import Message
 from policyctx.messages.reading import listed
 from policyctx.messages.shapes.built_in import Shapes
+from policyctx.messages.shapes.shape import Shape
 from policyctx.messages.sources import Sources, joined
 
 FILLER = "[Messages removed]"
@@ -39,13 +40,27 @@ class Fillers:
 
     def __init__(self, shapes: Shapes) -> None:
         self._shapes = shapes
-        alternating = (shape for shape in shapes.host if shape.alternates)
-        self._all = [shape.written(role, FILLER) for shape in alternating for role in _OTHER]
-        self.are_needed = bool(self._all)
+        self._all: list[Message] = []
+        self._need(shapes.host)
         self._seams: _Seams = {}
         """Those of the last list, by the identities of the two messages."""
         self._last: tuple[_Messages, _Messages] = (), ()
         """The list with fillers that was returned last, and what it was without them."""
+
+    @property
+    def are_needed(self) -> bool:
+        """Whether the session has messages for an API that wants them."""
+        return bool(self._all)
+
+    def note(self, messages: _Messages) -> None:
+        """Look whether a list is of the built-in shape that needs fillers, which is Gemini's."""
+        first = None if self._all else next(iter(listed(messages)), None)
+        if type(first) is dict and "parts" in first:
+            self._need([self._shapes.checked(first, 0).shape])
+
+    def _need(self, shapes: Iterable[Shape]) -> None:
+        alternating = (shape for shape in shapes if shape.alternates)
+        self._all += [shape.written(role, FILLER) for shape in alternating for role in _OTHER]
 
     def taken_out(self, messages: _Messages) -> tuple[_Messages, Sequence[int] | None]:
         """Return a list without its fillers, and the place of each message; None without fillers.

@@ -206,6 +206,7 @@ class Knowledge:
     def entered(self, messages: Sequence[Message], *, changed: bool = False) -> Entered:
         """Return the list that is read: the given one unless the policy may change what enters."""
         self._entered = None  # the door's errors name the places that were given
+        self.door.fillers.note(messages)
         if self.door.changes_nothing:
             self._entered = Entered(messages)
         else:
