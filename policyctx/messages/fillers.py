@@ -52,12 +52,6 @@ class Fillers:
         """Whether the session has messages for an API that wants them."""
         return bool(self._all)
 
-    def note(self, messages: _Messages) -> None:
-        """Look whether a list is of the built-in shape that needs fillers, which is Gemini's."""
-        first = None if self._all else next(iter(listed(messages)), None)
-        if type(first) is dict and "parts" in first:
-            self._need([self._shapes.checked(first, 0).shape])
-
     def _need(self, shapes: Iterable[Shape]) -> None:
         alternating = (shape for shape in shapes if shape.alternates)
         self._all += [shape.written(role, FILLER) for shape in alternating for role in _OTHER]
@@ -67,6 +61,9 @@ class Fillers:
 
         For the list object that was returned last, it is the object that this was made of.
         """
+        first = None if self._all else next(iter(listed(messages)), None)
+        if type(first) is dict and "parts" in first:  # of Gemini, which has a built-in shape
+            self._need([self._shapes.checked(first, 0).shape])
         if not self.are_needed:
             return messages, None
         alike = {i for i, one in enumerate(listed(messages)) if self._is_like_any(one)}

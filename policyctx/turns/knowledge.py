@@ -206,12 +206,8 @@ class Knowledge:
     def entered(self, messages: Sequence[Message], *, changed: bool = False) -> Entered:
         """Return the list that is read: the given one unless the policy may change what enters."""
         self._entered = None  # the door's errors name the places that were given
-        self.door.fillers.note(messages)
-        if self.door.changes_nothing:
-            self._entered = Entered(messages)
-        else:
-            self._entered = self.door.let_in(messages, changed=changed)
-        return self._entered
+        self._entered = entered = self.door.let_in(messages, changed=changed)
+        return entered
 
     def as_given(self, error: MessagesError) -> MessagesError:
         """Return an error about a message of the list that entered last, with its place there."""
