@@ -17,7 +17,7 @@ from policyctx.errors import InputError, MessagesError
 from policyctx.messages.door import Door, Entered
 from policyctx.messages.reading import listed
 from policyctx.messages.shapes.built_in import Shapes
-from policyctx.messages.sources import indices, whole
+from policyctx.messages.sources import indices
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.conversation import Conversation
 from policyctx.planning.facts import Facts, KnownParts, Request
@@ -209,15 +209,25 @@ class Knowledge:
         self._entered = entered = self.door.let_in(messages, changed=changed)
         return entered
 
-    def as_given(self, error: MessagesError) -> MessagesError:
-        """Return an error about a message of the list that entered last, with its place there."""
-        entered, self._entered = self._entered, None
-        if entered is None:
-            return error
-        sources = whole(len(entered.messages))
+    def given_place(self, message: int) -> int:
+        """Return the place that a message of the list that is read has in the one that was given.
+
+        One that the session wrote has the place in the list that is read.
+        """
+        found: int | None = message
         if self.memory is not None and self.memory.replaces:
-            error = error.among(indices(self.memory.replacements.sources_of(sources)))
-        return error.among(entered.places) if entered.places else error
+            read = range(message, message + 1)
+            found = next(iter(indices(self.memory.replacements.sources_of((read,)))), None)
+        if found is not None and self._entered is not None and self._entered.places:
+            found = self._entered.places[found]
+        return message if found is None else found
+
+    def as_given(self, error: MessagesError) -> MessagesError:
+        """Return an error with the place in the list that was given, unless it has that already."""
+        if error.index is None or self._entered is None:
+            return error
+        place, self._entered = self.given_place(error.index), None
+        return error.at(place)
 
     def list_alone(
         self, messages: Sequence[Message], memory: Memory, *, changed: bool

@@ -1,4 +1,4 @@
-"""An error about a message names its place in the list that the caller gave."""
+"""An error or a warning about a message names its place in the list that the caller gave."""
 
 from __future__ import annotations
 
@@ -93,3 +93,12 @@ def test_where_a_message_cannot_be_edited(tmp_path: Path) -> None:
 def test_a_message_that_arrives_has_its_own_place(tmp_path: Path) -> None:
     session = opened("on_broken: repair\n", tmp_path, [HELLO, *TALK])
     assert refused(Session.on_tool_result, session, UNREADABLE) == 0
+
+
+def test_a_warning_behind_a_summary_names_the_place_in_the_callers_list(tmp_path: Path) -> None:
+    text = f"model: {{context_window: 8000}}\n{COMPACTING.replace('over: 4', 'over: 99')}"
+    session = opened(text, tmp_path)
+    assert session.compact(TALK[:5]).compacted
+    large = {"role": "user", "content": "word " * 9_000}
+    [warning] = session.apply([*TALK, large]).warnings
+    assert "in message 10, with 9,0" in warning
