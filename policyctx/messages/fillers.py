@@ -42,6 +42,8 @@ class Fillers:
         self._shapes = shapes
         self._all: list[Message] = []
         self._need(shapes.host)
+        self._others: dict[int, Message] = {}
+        """What was like no filler in the last list, by identity."""
         self._seams: _Seams = {}
         """Those of the last list, by the identities of the two messages."""
         self._last: tuple[_Messages, _Messages] = (), ()
@@ -66,7 +68,9 @@ class Fillers:
             self._need([self._shapes.checked(first, 0).shape])
         if not self.are_needed:
             return messages, None
-        alike = {i for i, one in enumerate(listed(messages)) if self._is_like_any(one)}
+        every, known = listed(messages), self._others
+        alike = {i for i, m in enumerate(every) if id(m) not in known and self._is_like_any(m)}
+        self._others = {id(m): m for i, m in enumerate(every) if i not in alike}
         # A session sends no two fillers in a row.
         alone = (i for i in alike if not alike & {i - 1, i + 1})
         fillers = {i for i in alone if self._is_between_two(messages, i)}
