@@ -18,8 +18,6 @@ from policyctx.messages.sources import Sources, joined
 FILLER = "[Messages removed]"
 """The text of a filler; no edit leaves a message with it."""
 
-_KEYS = 2
-"""The least number of keys of a filler: one for the role, one for the text."""
 _OTHER = {"user": "assistant", "assistant": "user"}
 
 
@@ -40,7 +38,6 @@ class Fillers:
 
     def __init__(self, shapes: Shapes) -> None:
         self._shapes = shapes
-        self._all: list[Message] = []
         self._need(shapes.host)
         self._others: dict[int, Message] = {}
         """What was like no filler in the last list, by identity."""
@@ -49,14 +46,10 @@ class Fillers:
         self._last: tuple[_Messages, _Messages] = (), ()
         """The list with fillers that was returned last, and what it was without them."""
 
-    @property
-    def are_needed(self) -> bool:
-        """Whether the session has messages for an API that wants them."""
-        return bool(self._all)
-
     def _need(self, shapes: Iterable[Shape]) -> None:
         alternating = (shape for shape in shapes if shape.alternates)
-        self._all += [shape.written(role, FILLER) for shape in alternating for role in _OTHER]
+        self._all = [shape.written(role, FILLER) for shape in alternating for role in _OTHER]
+        self.are_needed = bool(self._all)
 
     def taken_out(self, messages: _Messages) -> tuple[_Messages, Sequence[int] | None]:
         """Return a list without its fillers, and the place of each message; None without fillers.
@@ -85,10 +78,7 @@ class Fillers:
         return left, places
 
     def _is_like_any(self, message: Message) -> bool:
-        if message in self._all:
-            return True
-        has_more = isinstance(message, dict) and len(message) > _KEYS
-        return has_more and any(_is_like(message, one) for one in self._all)
+        return any(_is_like(message, one) for one in self._all)
 
     def _is_between_two(self, messages: _Messages, i: int) -> bool:
         """Whether a message parts two messages of the other role."""
@@ -150,7 +140,7 @@ class Fillers:
 
 
 def _is_like(message: Message, filler: Message) -> bool:
-    """Whether a message is equal to a filler but for the keys that a host gave it."""
+    """Whether a message is equal to a filler, except for the keys that a host gave it."""
     if isinstance(message, dict) and isinstance(filler, dict):
         return filler.items() <= message.items()
     return bool(message == filler)

@@ -5,9 +5,9 @@ ledger on. A placeholder is handed out only after the file that it names is save
 """
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Concatenate, Literal, ParamSpec, TypeVar
+from typing import Literal
 
 from policyctx.compaction.restoration import FileReader
 from policyctx.compaction.summarizers import (
@@ -20,7 +20,7 @@ from policyctx.compaction.summarizers import (
 )
 from policyctx.definitions.items import FileLines, Message
 from policyctx.definitions.names import EXTRACTIVE, NONE
-from policyctx.errors import InvalidResultError, MessagesError, StoreError
+from policyctx.errors import InvalidResultError, StoreError
 from policyctx.messages.door import Entered, Fault
 from policyctx.messages.reading import listed
 from policyctx.planning.compact import Replacing
@@ -54,21 +54,6 @@ from policyctx.turns.result import Result
 # Summarizers that need no package and no settings, and that ask nobody.
 _NEVER_REFUSED = (EXTRACTIVE, NONE)
 _ASKING_NOBODY = (ExtractiveSummarizer, NoSummarizer)
-
-T = TypeVar("T")
-P = ParamSpec("P")
-
-
-def _about_given(call: Callable[Concatenate["Calls", P], Turn[T]]) -> Callable[..., Turn[T]]:
-    """Let the `MessagesError` of a call name the place of the message in the list given to it."""
-
-    def turn(self: "Calls", *args: P.args, **options: P.kwargs) -> Turn[T]:
-        try:
-            return (yield from call(self, *args, **options))
-        except MessagesError as error:
-            raise self._knowledge.as_given(error) from error.__cause__
-
-    return turn
 
 
 class Calls:
@@ -158,7 +143,6 @@ class Calls:
                 raise
             self.reporting.warn(self.writes.news())
 
-    @_about_given
     def _planned(
         self, messages: Sequence[Message], request: Request
     ) -> Turn[tuple[KnownList, Plan, Memory, Entered]]:
@@ -204,7 +188,6 @@ class Calls:
         every = (*notices, *warnings, *result.warnings, *self.writes.news())
         return replace(result, warnings=every) if every else result
 
-    @_about_given
     def on_overflow(
         self, messages: Sequence[Message], error: object, request: Request
     ) -> Turn[Result | None]:
@@ -232,7 +215,6 @@ class Calls:
             result = yield from recorder.turn(given_turn(result), request, changed=False)
         return result
 
-    @_about_given
     def apply(
         self,
         messages: Sequence[Message],
@@ -244,9 +226,9 @@ class Calls:
         """Edit a whole list."""
         self._knowledge.note(request, changed=changed)
         self._knowledge.check_door()
+        memory = yield from self._knowledge.recall()
         entered = self._knowledge.entered(messages, changed=changed)
         given, messages = messages, entered.messages
-        memory = yield from self._knowledge.recall()
         yield from self._keep_originals(memory)
         if self._knowledge.stands_alone and request.reads_once:
             known = self._knowledge.list_alone(messages, memory, changed=changed)
@@ -278,7 +260,7 @@ class Calls:
             *warnings,
             *self._notices.fullness(known, result.plan, self._knowledge.given_place),
             *self._notices.in_vain(result.plan),
-            *self._notices.lone_answers(known, memory, self._knowledge.given_place),
+            *self._notices.lone_answers(known, memory),
         )
         left = result.messages
         if not self._knowledge.door.changes_nothing:
@@ -302,7 +284,6 @@ class Calls:
             log_blindness(memory, self._policy, self._knowledge.session_id)
         return (yield from self._with_warnings(result, warnings, memory))
 
-    @_about_given
     def compact(
         self, messages: Sequence[Message], request: Request, *, instructions: str
     ) -> Turn[Result]:

@@ -87,6 +87,7 @@ class Knowledge:
 
         With `state: none` it is a new one at every call.
         """
+        self._entered = None
         if not self.keeps_state:
             return Memory.of((), self.shapes)
         if self.memory is None:
@@ -205,9 +206,8 @@ class Knowledge:
 
     def entered(self, messages: Sequence[Message], *, changed: bool = False) -> Entered:
         """Return the list that is read: the given one unless the policy may change what enters."""
-        self._entered = None  # the door's errors name the places that were given
-        self._entered = entered = self.door.let_in(messages, changed=changed)
-        return entered
+        self._entered = self.door.let_in(messages, changed=changed)
+        return self._entered
 
     def given_place(self, message: int) -> int:
         """Return the place that a message of the list that is read has in the one that was given.
@@ -223,11 +223,10 @@ class Knowledge:
         return message if found is None else found
 
     def as_given(self, error: MessagesError) -> MessagesError:
-        """Return an error with the place in the list that was given, unless it has that already."""
+        """Return an error with the place in the list that was given; the door's have it already."""
         if error.index is None or self._entered is None:
             return error
-        place, self._entered = self.given_place(error.index), None
-        return error.at(place)
+        return error.at(self.given_place(error.index))
 
     def list_alone(
         self, messages: Sequence[Message], memory: Memory, *, changed: bool

@@ -384,9 +384,7 @@ class Notices:
         notices = self._new()
         return (f"{warning} ({'; '.join(notices)})" if notices else warning,)
 
-    def lone_answers(
-        self, known: KnownList, memory: Memory, place: Callable[[int], int]
-    ) -> Iterator[str]:
+    def lone_answers(self, known: KnownList, memory: Memory) -> Iterator[str]:
         """Yield a warning, once, for each new answer that is sent without a call, if calls left.
 
         A result may come late, or a second time, and the list that was returned lacks the call.
@@ -402,9 +400,8 @@ class Notices:
             if key is not None and key not in self._lone:
                 self._lone.add(key)
                 yield (
-                    f"the result {item.tool_use_id} in message {place(item.message)} has no call in"
-                    " the list, and the provider may reject it; leave the result out, or pass a"
-                    " list with its call"
+                    f"the result {item.tool_use_id} has no call in the list, and the provider may"
+                    " reject it; leave the result out, or pass a list with its call"
                 )
 
     def find_root(self, files: Iterable[str]) -> Turn[None]:
