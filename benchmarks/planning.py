@@ -112,7 +112,7 @@ def report_of_nothing() -> Callable[[], object]:
         yield from ()
         return result
 
-    driver = Driver(store, Writes(), lambda: None)
+    driver = Driver(store, Writes(), lambda: None, lambda error: error)
     return lambda: finished(driver.in_steps(reporting.turn("apply", turn())))
 
 

@@ -156,6 +156,16 @@ class MessagesError(InputError):
         self.index = index
         super().__init__(text)
 
+    def at(self, index: int) -> "MessagesError":
+        """Return the same error about the message at a position."""
+        text = str(self).replace(f"message {self.index}: ", f"message {index}: ", 1)
+        return MessagesError(text, index=index)
+
+    def among(self, places: Sequence[int | None]) -> "MessagesError":
+        """Return the same error about a list in which the messages have these places."""
+        place = None if self.index is None else places[self.index]
+        return self if place is None else self.at(place)
+
 
 class BrokenMessagesError(MessagesError):
     """A provider would refuse the list as it was given, and the policy has `on_broken: refuse`.

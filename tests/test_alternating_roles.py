@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from google.genai import types
 
-from policyctx import Session
+from policyctx import Session, Shape
 from policyctx.definitions.items import Message
 from policyctx.definitions.names import RESULT_OF
 from policyctx.integrations.bedrock_shape import BedrockShape
+from policyctx.integrations.google_contents import GoogleShape
 from policyctx.messages.fillers import FILLER
 from policyctx.planning.compiled import OffloadPolicy
 from tests.fuzz.conversations import Writer
@@ -78,7 +80,8 @@ class _Lenient(BedrockShape):
 
 def in_a_row(messages: Sequence[Message]) -> list[str]:
     """The role of each message that follows one of its own role."""
-    return [b["role"] for a, b in itertools.pairwise(messages) if a["role"] == b["role"]]
+    roles = [one["role"] if isinstance(one, dict) else one.role for one in messages]
+    return [role for before, role in itertools.pairwise(roles) if before == role]
 
 
 def without_fillers(messages: Sequence[Message]) -> list[Message]:
@@ -87,6 +90,22 @@ def without_fillers(messages: Sequence[Message]) -> list[Message]:
 
 def said(role: str, text: str) -> Message:
     return {"role": role, "content": [{"text": text}]}
+
+
+def content(text: str, **parts: Any) -> Message:
+    """A content of Gemini's model, or of the user with a response."""
+    role = "user" if "functionResponse" in parts else "model"
+    return {"role": role, "parts": [{"text": text}] * bool(text) + [parts] * bool(parts)}
+
+
+def contents(read: Callable[[Message], Message]) -> list[Message]:
+    """Contents of Gemini's API: two calls with their results, and what the user says then."""
+    calls = [{"name": "read", "id": name, "args": {}} for name in "ab"]
+    results = [{"name": "read", "id": name, "response": {"output": name * 99}} for name in "ab"]
+    found: list[Message] = [{"role": "user", "parts": [{"text": "go"}]}]
+    for call, result in zip(calls, results, strict=True):
+        found += [content("I read.", functionCall=call), content("", functionResponse=result)]
+    return [*map(read, [*found, content("done"), found[0]])]
 
 
 def talk(seed: int) -> list[Message]:
@@ -232,6 +251,14 @@ def test_a_filler_that_the_caller_changes_is_sent_as_it_should_be(session: Sessi
     assert session.apply(TALK).messages[2] == OF_USER
 
 
+def test_a_filler_to_which_a_host_adds_keys_is_no_message_of_the_user(session: Session) -> None:
+    sent = session.apply(TALK).messages
+    back = [one | {"metadata": {"place": i}} for i, one in enumerate(sent)]
+    assert session.apply(back).messages is back
+    assert [one.type for one in session.items].count("user_message") == len([TALK[0], TALK[-1]])
+    assert session.apply(TALK).messages == sent
+
+
 def test_messages_that_the_caller_sent_in_a_row_stay(session: Session) -> None:
     given = [said("user", "go"), said("user", "please"), *answered("a"), said("assistant", "done")]
     given += [said("user", "on"), said("user", "now")]
@@ -287,6 +314,28 @@ def test_a_list_that_was_refused_as_too_long_alternates(tmp_path: Path) -> None:
     assert result is not None
     assert len(result.messages) == len(TALK)
     assert not in_a_row(result.messages)
+
+
+@pytest.mark.parametrize(
+    ("read", "shapes"),
+    [(dict, ()), (types.Content.model_validate, [GoogleShape()])],
+    ids=["dicts", "objects"],
+)
+@pytest.mark.parametrize("steps", [DROPPED, _HEAD + _WINDOW.replace("KEPT", "3")])
+def test_contents_of_gemini_alternate(
+    read: Callable[[Message], Message], shapes: Sequence[Shape], steps: str, tmp_path: Path
+) -> None:
+    given = contents(read)
+    session = Session(policy(steps), root=tmp_path, session_id="s", shapes=shapes)
+    previewed = session.preview(given)
+    result = session.apply(given)
+    assert not in_a_row(previewed)
+    assert not in_a_row(result.messages)
+    assert result.plan.new or result.compacted
+    assert session.apply(result.messages).messages is result.messages
+    assert session.apply(given).messages == result.messages
+    again = Session(policy(steps), root=tmp_path, session_id="s", shapes=shapes)
+    assert again.apply(given).messages == result.messages
 
 
 def test_other_shapes_get_no_fillers(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ version that is too old.
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from contextvars import ContextVar
 from typing import Any, TypeAlias
 
@@ -51,6 +52,8 @@ class PolicyFilter(agents.RunHooks[Any]):
 
     def __init__(self, session: Session | SessionOf | PolicyLike, **options: SessionOption) -> None:
         self._sessions = HostSessions(session, options=options, has_ids=False)
+        self._listed: tuple[agents.Agent[Any], list[agents.Tool]] | None = None
+        """The agent with MCP servers that came last, and their tools."""
 
     @property
     def options(self) -> dict[str, Any]:
@@ -65,7 +68,8 @@ class PolicyFilter(agents.RunHooks[Any]):
         session = self._sessions.chosen(data)
         if session is None or self._is_held(items):
             return given
-        tools = [*map(_schema, data.agent.tools)]
+        served = await self._served_tools(data) if data.agent.mcp_servers else ()
+        tools = [*map(_schema, [*served, *data.agent.tools])]
         asked = Asked(
             None,  # the SDK repeats an attempt without coming here
             items,
@@ -97,6 +101,15 @@ class PolicyFilter(agents.RunHooks[Any]):
             return
         cached = usage.input_tokens_details.cached_tokens or 0
         await turn.observe(Usage.of_whole(usage.input_tokens, cached, 0, usage.output_tokens))
+
+    async def _served_tools(self, data: CallModelData[Any]) -> list[agents.Tool]:
+        """Return the tools of an agent's MCP servers, which are listed once."""
+        if self._listed is None or self._listed[0] is not data.agent:
+            context = agents.RunContextWrapper(data.context)
+            self._listed = data.agent, []
+            with suppress(Exception):  # the SDK has listed them for this call without an error
+                self._listed = data.agent, await data.agent.get_mcp_tools(context)
+        return self._listed[1]
 
     def _is_held(self, items: list[Message]) -> bool:
         """Return whether the server holds calls to which results are in the list."""

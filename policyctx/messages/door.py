@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 from policyctx.definitions.items import Item, Message, call_key
 from policyctx.definitions.names import RESULT_OF
-from policyctx.errors import BrokenMessagesError
+from policyctx.errors import BrokenMessagesError, MessagesError
 from policyctx.messages.editing import Edit, edited_message, is_object, shortened_input
 from policyctx.messages.fillers import Fillers
 from policyctx.messages.json_text import compact_json
@@ -93,13 +93,17 @@ class Door:
         self.is_open = self._secrets is None
         """Whether no text changes."""
         self._passes = self.is_open and on_broken == "keep"
-        self.changes_nothing = self._passes and not self.fillers.are_needed
         self._last = _Searched([], [], {})
         self._border = 0
         """The number of its messages that are repaired for good."""
         self._settled: list[_Placed] = []
         """Them as they were repaired."""
         self._faults: tuple[Fault, ...] = ()
+
+    @property
+    def changes_nothing(self) -> bool:
+        """Whether every list is read, and sent, as it is."""
+        return self._passes and not self.fillers.are_needed
 
     def let_in(self, messages: Sequence[Message], *, changed: bool = False) -> Entered:
         """Return the list that is read, without fillers: the same object without a change.
@@ -108,9 +112,12 @@ class Door:
         under `on_broken: refuse`, and `MessagesError` like `Reading` where a list is repaired.
         """
         left, own = self.fillers.taken_out(messages)
-        entered = self._let_in(left, changed=changed)
         if own is None:
-            return entered
+            return self._let_in(left, changed=changed)
+        try:
+            entered = self._let_in(left, changed=changed)
+        except MessagesError as error:
+            raise error.among(own) from error.__cause__
         places = entered.places or range(len(own))
         return entered._replace(places=[None if i is None else own[i] for i in places])
 
@@ -291,7 +298,10 @@ class _Round:
     ) -> None:
         self._placed, self._shapes = placed, shapes
         self._begins_list, self._ends_list = begins_list, ends_list
-        self._in = Reading(shapes, [message for _, message in placed])
+        try:
+            self._in = Reading(shapes, [message for _, message in placed])
+        except MessagesError as error:
+            raise error.among([place for place, _ in placed]) from error.__cause__
         self.faults: list[Fault] = []
 
     def repaired(self) -> list[_Placed]:

@@ -5,13 +5,14 @@ leaves again when the list comes back, so nothing else has to know of it. Joinin
 would put thinking behind a text, and what the user says into the message of a result.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from operator import is_
 from typing import NamedTuple, TypeAlias
 
 from policyctx.definitions.items import Message
 from policyctx.messages.reading import listed
 from policyctx.messages.shapes.built_in import Shapes
+from policyctx.messages.shapes.shape import Shape
 from policyctx.messages.sources import Sources, joined
 
 FILLER = "[Messages removed]"
@@ -37,22 +38,32 @@ class Fillers:
 
     def __init__(self, shapes: Shapes) -> None:
         self._shapes = shapes
-        alternating = (shape for shape in shapes.host if shape.alternates)
-        self._all = [shape.written(role, FILLER) for shape in alternating for role in _OTHER]
-        self.are_needed = bool(self._all)
+        self._need(shapes.host)
+        self._others: dict[int, Message] = {}
+        """What was like no filler in the last list, by identity."""
         self._seams: _Seams = {}
         """Those of the last list, by the identities of the two messages."""
         self._last: tuple[_Messages, _Messages] = (), ()
         """The list with fillers that was returned last, and what it was without them."""
+
+    def _need(self, shapes: Iterable[Shape]) -> None:
+        alternating = (shape for shape in shapes if shape.alternates)
+        self._all = [shape.written(role, FILLER) for shape in alternating for role in _OTHER]
+        self.are_needed = bool(self._all)
 
     def taken_out(self, messages: _Messages) -> tuple[_Messages, Sequence[int] | None]:
         """Return a list without its fillers, and the place of each message; None without fillers.
 
         For the list object that was returned last, it is the object that this was made of.
         """
+        first = None if self._all else next(iter(listed(messages)), None)
+        if type(first) is dict and "parts" in first:  # of Gemini, which has a built-in shape
+            self._need([self._shapes.checked(first, 0).shape])
         if not self.are_needed:
             return messages, None
-        alike = {i for i, one in enumerate(listed(messages)) if one in self._all}
+        every, known = listed(messages), self._others
+        alike = {i for i, m in enumerate(every) if id(m) not in known and self._is_like_any(m)}
+        self._others = {id(m): m for i, m in enumerate(every) if i not in alike}
         # A session sends no two fillers in a row.
         alone = (i for i in alike if not alike & {i - 1, i + 1})
         fillers = {i for i in alone if self._is_between_two(messages, i)}
@@ -66,6 +77,9 @@ class Fillers:
             left = own
         return left, places
 
+    def _is_like_any(self, message: Message) -> bool:
+        return any(_is_like(message, one) for one in self._all)
+
     def _is_between_two(self, messages: _Messages, i: int) -> bool:
         """Whether a message parts two messages of the other role."""
         if not 0 < i < len(messages) - 1:
@@ -73,6 +87,8 @@ class Fillers:
         seam = self._seams.get((id(messages[i - 1]), id(messages[i + 1])))
         if seam is not None and seam.filler is messages[i]:
             return True
+        if self._shapes.text(messages[i]) != FILLER:
+            return False
         around = (self._shapes.checked(messages[at], at) for at in (i - 1, i, i + 1))
         before, own, after = (shape.role(message) for shape, message in around)
         return before == after == _OTHER[own]
@@ -95,7 +111,7 @@ class Fillers:
         for one in sources:
             if found and (filler := self._between(found[-1], messages[at], seams)) is not None:
                 behind = range(last.stop, one.start)[:1] if last and one else range(0)
-                back = [given[i] for i in behind if given[i] == filler]
+                back = [given[i] for i in behind if _is_like(given[i], filler)]
                 found += back or [filler]
                 places.append(behind if back else None)
             places.append(one)
@@ -114,10 +130,17 @@ class Fillers:
         """Return the filler between two messages, None if they need none; note it in `seams`."""
         key = id(one), id(other)
         seam = self._seams.get(key)
-        if seam is None or (seam.filler is not None and seam.filler not in self._all):
+        if seam is None or (seam.filler is not None and not self._is_like_any(seam.filler)):
             shape, message = self._shapes.shaped(one)
             role = shape.role(message)
             needs = shape.alternates and role in _OTHER and self._shapes.role(other) == role
             seam = _Seam(one, other, shape.written(_OTHER[role], FILLER) if needs else None)
         seams[key] = seam
         return seam.filler
+
+
+def _is_like(message: Message, filler: Message) -> bool:
+    """Whether a message is equal to a filler, except for the keys that a host gave it."""
+    if isinstance(message, dict) and isinstance(filler, dict):
+        return filler.items() <= message.items()
+    return bool(message == filler)

@@ -282,7 +282,7 @@ def _why_not(unit: Going, step: Step, outlook: Outlook, at: Checkpoint) -> Reaso
     for member, reason in unit.items():
         item = conversation.items[member]
         held = protection(conversation, member, step, at)
-        if held is _THINKING and reason == Reason("with_call"):
+        if held is _THINKING and reason is not None:
             # Reasoning that is a message of its own leaves with the call that it led to.
             led_to_call = any(conversation.items[i].kind == "tool_call" for i in unit)
             held = None if led_to_call and conversation.reading.is_bound(member) else held

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import os
+import re
 import resource
 import secrets
 import tempfile
@@ -37,6 +38,8 @@ _NO_TOOL = (
 # How often a line is logged in so many seconds, and how many different ones are counted.
 _MOST_ALIKE, _LOG_SECONDS, _MOST_COUNTED = 3, 60.0, 1000
 _MOST_CHARS = 2000  # of a line
+# Names and paths, with which a warning about each session is another line.
+_NAMES = re.compile(r"'[^']*'|\S*/\S*")
 
 
 def root_key(root: Path) -> bytes:
@@ -88,7 +91,8 @@ def token_in(path: Path) -> str:
 class Seldom(logging.Filter):
     """Lets a line pass a few times in a minute, cut. The next minute says how many were left out.
 
-    Without files left, asyncio logs a thousand equal lines in a second.
+    Without files left, asyncio logs a thousand equal lines in a second, and each new session one.
+    Warnings about sessions are alike if they differ only in names and paths.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -102,15 +106,18 @@ class Seldom(logging.Filter):
         text = record.getMessage()
         if len(text) > _MOST_CHARS:
             record.msg, record.args = (text := f"{text[:_MOST_CHARS]}…"), ()
+        kind = text
+        if record.levelno >= logging.WARNING and text.startswith("session "):
+            kind = _NAMES.sub("", text.partition(": ")[2])
         with self._guard:
             if self._clock() >= self._end:
                 self._end = self._clock() + _LOG_SECONDS
                 self._seen, self._before = Counter(), self._seen
-            if text in self._seen or len(self._seen) < _MOST_COUNTED:
-                self._seen[text] += 1
-            if self._seen[text] > _MOST_ALIKE:
+            if kind in self._seen or len(self._seen) < _MOST_COUNTED:
+                self._seen[kind] += 1
+            if self._seen[kind] > _MOST_ALIKE:
                 return False
-            left_out = self._before.pop(text, 0) - _MOST_ALIKE
+            left_out = self._before.pop(kind, 0) - _MOST_ALIKE
         if left_out > 0:
             record.msg, record.args = f"{text} ({left_out:,} more of these were not logged)", ()
         return True

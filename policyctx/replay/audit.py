@@ -28,17 +28,17 @@ from policyctx.replay.recording import Recording
 EXTRACTIVE = "extractive"
 # Characters of a call that is shown.
 _LONGEST = 160
-# Programs whose second word says what they do.
+# Programs whose second word says what they do, behind what a shell takes before a command.
 _WITH_COMMANDS = re.compile(
-    r"(?:apt|brew|cargo|docker|gh|git|go|helm|kubectl|make|npm|pip|pnpm|poetry|terraform|uv|yarn)\s"
+    r"(?:[(){}!\s]|\w+=\S*\s|(?:if|then|else|do|while|sudo|env|time|exec|nohup|timeout \S+)\s)*"
+    r"(?:\S*/)?((?:apt(?:-get)?|brew|cargo|docker|gh|git|go|helm|kubectl|make|npm|pip|pnpm|poetry"
+    r"|terraform|uv|yarn)\s.*)"
 )
 # The beginnings of words that do not say what is forbidden.
 _LITTLE = frozenset(("an", "any", "branch", "in", "it", "of", "on", "run", "the", "to", "use"))
 _LEAST_WORDS = 2
-# The options between `git` and its command.
-_OPTIONS_OF_GIT = re.compile(
-    r"^git(?:\s+(?:-[Cc]\s+\S+|--(?:git-dir|work-tree)\s+\S+|-\S+))+(?=\s)"
-)
+# Options before the second word: of one letter most take the next word as their value.
+_TAKES_VALUE = re.compile(r"-[^-gikqsvy]")
 
 How: TypeAlias = Literal["before", "said again", "read again", "done"]
 
@@ -298,15 +298,30 @@ def _does(call: Call, point: HistoryPoint) -> bool:
 
 def _is_run(clause: str, command: str) -> bool:
     """Whether the command of a program has all words of a clause that forbids it."""
-    wanted = stems_of(clause) - _LITTLE
-    if len(wanted) < _LEAST_WORDS or not _WITH_COMMANDS.match(command):
+    wanted, found = stems_of(clause) - _LITTLE, _WITH_COMMANDS.match(command)
+    if len(wanted) < _LEAST_WORDS or found is None:
         return False
-    bare = _OPTIONS_OF_GIT.sub("git", command)
-    words = [word.lstrip("-") for word in re.split(r"[\s:=]+", bare)]
-    named = stems_of(" ".join(words[:2])) & wanted
+    words = [word.lstrip("-") for word in re.split(r"[\s:=()]+", found[1])]
+    named = stems_of(" ".join(_names(found[1].split()))) & wanted
     if not named or "dry-run" in words:
         return False
     return wanted <= stems_of(" ".join(filter(str.isalnum, words)))
+
+
+def _names(words: Sequence[str]) -> Iterator[str]:
+    """Yield a program, and the words of which one says what it does: what is no option.
+
+    A word behind a long option may be its value or not.
+    """
+    yield words[0]
+    before = ""
+    for word in words[1:]:
+        is_option = word[0] in "-+"
+        if not is_option and not _TAKES_VALUE.fullmatch(before):
+            yield word
+            if not before.startswith("--") or "=" in before:
+                return
+        before = word if is_option else ""
 
 
 def _is_summary(message: Message) -> bool:

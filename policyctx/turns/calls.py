@@ -226,9 +226,9 @@ class Calls:
         """Edit a whole list."""
         self._knowledge.note(request, changed=changed)
         self._knowledge.check_door()
+        memory = yield from self._knowledge.recall()
         entered = self._knowledge.entered(messages, changed=changed)
         given, messages = messages, entered.messages
-        memory = yield from self._knowledge.recall()
         yield from self._keep_originals(memory)
         if self._knowledge.stands_alone and request.reads_once:
             known = self._knowledge.list_alone(messages, memory, changed=changed)
@@ -258,7 +258,7 @@ class Calls:
             result = replace(result, breakpoints=placing)
         warnings = (
             *warnings,
-            *self._notices.fullness(known, result.plan),
+            *self._notices.fullness(known, result.plan, self._knowledge.given_place),
             *self._notices.in_vain(result.plan),
             *self._notices.lone_answers(known, memory),
         )

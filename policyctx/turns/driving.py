@@ -26,7 +26,7 @@ from threading import Lock
 from types import GenericAlias
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeAlias, TypeVar
 
-from policyctx.errors import PolicyctxError
+from policyctx.errors import MessagesError, PolicyctxError
 from policyctx.messages.json_text import JSON
 from policyctx.paths import File
 from policyctx.store.content import Content
@@ -91,13 +91,18 @@ class Driver:
     """Drives the turns of one session over its store.
 
     `interrupted` is called when a turn ends in an error that is not policyctx's: whether its last
-    effect happened is not known then.
+    effect happened is not known then. `as_given` returns what is raised for a `MessagesError`.
     """
 
     def __init__(
-        self, store: SessionStore, writes: Writes, interrupted: Callable[[], None]
+        self,
+        store: SessionStore,
+        writes: Writes,
+        interrupted: Callable[[], None],
+        as_given: Callable[[MessagesError], MessagesError],
     ) -> None:
         self._store, self._interrupted = LockedStore(store, writes), interrupted
+        self._as_given = as_given
 
     def in_steps(self, turn: Turn[T]) -> Steps[T]:
         """Run a turn to its end, and stop before each part that may block."""
@@ -142,6 +147,8 @@ class Driver:
         try:
             with closing(turn):
                 yield
+        except MessagesError as error:
+            raise self._as_given(error) from error.__cause__
         except PolicyctxError:
             raise
         except BaseException:

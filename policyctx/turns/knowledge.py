@@ -13,10 +13,11 @@ from typing import Any
 
 from policyctx.definitions.items import READ_TOOL, FileLines, Message, recall_tool
 from policyctx.definitions.names import names_of_tools
-from policyctx.errors import InputError
+from policyctx.errors import InputError, MessagesError
 from policyctx.messages.door import Door, Entered
 from policyctx.messages.reading import listed
 from policyctx.messages.shapes.built_in import Shapes
+from policyctx.messages.sources import indices
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.conversation import Conversation
 from policyctx.planning.facts import Facts, KnownParts, Request
@@ -70,6 +71,8 @@ class Knowledge:
         self.refused: dict[str | None, int] = {}
         """By model, the least tokens of a prompt that it refused as too long."""
         self.memory: Memory | None = None
+        self._entered: Entered | None = None
+        """The list of this call, if it entered."""
         self._read_before: KnownList | None = None
         """The list that the last call read, if each call stands alone."""
         self._own_tools = (*names_of_tools(tools),)
@@ -84,6 +87,7 @@ class Knowledge:
 
         With `state: none` it is a new one at every call.
         """
+        self._entered = None
         if not self.keeps_state:
             return Memory.of((), self.shapes)
         if self.memory is None:
@@ -202,9 +206,27 @@ class Knowledge:
 
     def entered(self, messages: Sequence[Message], *, changed: bool = False) -> Entered:
         """Return the list that is read: the given one unless the policy may change what enters."""
-        if self.door.changes_nothing:
-            return Entered(messages)
-        return self.door.let_in(messages, changed=changed)
+        self._entered = self.door.let_in(messages, changed=changed)
+        return self._entered
+
+    def given_place(self, message: int) -> int:
+        """Return the place that a message of the list that is read has in the one that was given.
+
+        One that the session wrote has the place in the list that is read.
+        """
+        found: int | None = message
+        if self.memory is not None and self.memory.replaces:
+            read = range(message, message + 1)
+            found = next(iter(indices(self.memory.replacements.sources_of((read,)))), None)
+        if found is not None and self._entered is not None and self._entered.places:
+            found = self._entered.places[found]
+        return message if found is None else found
+
+    def as_given(self, error: MessagesError) -> MessagesError:
+        """Return an error with the place in the list that was given; the door's have it already."""
+        if error.index is None or self._entered is None:
+            return error
+        return error.at(self.given_place(error.index))
 
     def list_alone(
         self, messages: Sequence[Message], memory: Memory, *, changed: bool

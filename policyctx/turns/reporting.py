@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
@@ -272,10 +272,13 @@ class Notices:
                 " another conversation, give it a session_id of its own"
             )
 
-    def fullness(self, known: KnownList, planned: Plan) -> Iterator[str]:
+    def fullness(
+        self, known: KnownList, planned: Plan, place: Callable[[int], int]
+    ) -> Iterator[str]:
         """Yield a warning if the request of a turn is larger than the window, once until it fits.
 
         A further message that is larger than the window by itself gives a warning of its own.
+        `place` returns the place of a message in the list that was given.
 
         Nothing is counted where the characters show that the request fits, and no provider is
         asked for a count that the policy does not need.
@@ -309,7 +312,7 @@ class Notices:
         further = range(before if before <= count else count - 1, count)
         left = (_tokens_left(message, conversation, fates) for message in further)
         if not self._is_over_window or any(one > window for one in left):
-            yield _over_window(tokens, window, conversation, fates, facts)
+            yield _over_window(tokens, window, conversation, fates, facts, place=place)
         self._is_over_window = True
 
     def _unknown_windows(self, policy: OffloadPolicy, facts: Facts) -> Iterator[str]:
@@ -397,9 +400,8 @@ class Notices:
             if key is not None and key not in self._lone:
                 self._lone.add(key)
                 yield (
-                    f"the result {item.tool_use_id} in message {item.message} has no call in the"
-                    " list, and the provider may reject it; leave the result out, or pass a list"
-                    " with its call"
+                    f"the result {item.tool_use_id} has no call in the list, and the provider may"
+                    " reject it; leave the result out, or pass a list with its call"
                 )
 
     def find_root(self, files: Iterable[str]) -> Turn[None]:
@@ -471,6 +473,8 @@ def _over_window(
     conversation: Conversation,
     fates: Mapping[int, Decision],
     facts: Facts,
+    *,
+    place: Callable[[int], int] = int,
 ) -> str:
     size = (
         f"the request has about {tokens:,} tokens, more than the context window of {window:,}: the"
@@ -498,7 +502,7 @@ def _over_window(
         )
     name = " ".join(filter(None, (largest.type, largest.item_id, largest.tool)))
     return (
-        f"{size}; the largest item that stays is {name} in message {largest.message}, with"
+        f"{size}; the largest item that stays is {name} in message {place(largest.message)}, with"
         f" {most:,} tokens{_advice(largest, most, conversation)}"
     )
 

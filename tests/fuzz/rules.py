@@ -119,8 +119,8 @@ class Seen:
     has_role: bool
     """Whether it says its role; most items do not."""
     is_thinking: bool
-    is_bedrock: bool
-    """Whether it is a message of the Converse API, whose blocks have no type."""
+    alternates: bool
+    """Whether it is of the Converse API, whose blocks have no type, or of Gemini's, in parts."""
     halves: Halves | None
     """None for a message without any."""
 
@@ -128,14 +128,16 @@ class Seen:
     def of(cls, message: Message) -> Seen:
         """Return a message as the rules see it."""
         found = halves(message)
-        types = {block.get("type") for block in blocks_of(message)}
+        kinds = {block.get("type") for block in blocks_of(message)}
+        is_dict = isinstance(message, dict)
+        has_parts = "parts" in message if is_dict else isinstance(message, types.Content)
         return cls(
             message,
             role=role_of(message),
             is_item=_is_item(message),
-            has_role=not isinstance(message, dict) or "role" in message,
-            is_thinking=types == {"thinking"},
-            is_bedrock=types == {None},
+            has_role=not is_dict or "role" in message,
+            is_thinking=kinds == {"thinking"},
+            alternates=kinds == {None} or has_parts,
             halves=found if found.any else None,
         )
 
@@ -161,8 +163,8 @@ class Rules:
         found["trailing thinking"] += sum(
             each.role == "assistant" and each.is_thinking for each in seen
         )
-        found["two messages of Bedrock of one role in a row"] += sum(
-            one.role == other.role and one.is_bedrock and other.is_bedrock
+        found["two messages of one role in a row"] += sum(
+            one.role == other.role and one.alternates and other.alternates
             for one, other in pairwise(seen)
         )
         _count_parted(seen, found)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -16,6 +17,7 @@ import agents
 import openai
 import pytest
 from agents import Agent, RunConfig, Runner, SQLiteSession, function_tool
+from agents.mcp import MCPServerStdio
 
 from policyctx import Session
 from policyctx.errors import InputError
@@ -241,6 +243,36 @@ def test_an_agent_that_is_used_as_a_tool_is_no_part_of_the_session(
     asyncio.run(go())
     assert api.refused == []
     check_nested(outputs, api.bodies, session)
+
+
+class Served(MCPServerStdio):
+    """The MCP server of policyctx, which counts how often its tools are listed."""
+
+    listings: int = 0
+
+    async def list_tools(self, *args: Any, **options: Any) -> Any:
+        self.listings += 1
+        return await super().list_tools(*args, **options)
+
+
+def test_a_placeholder_names_the_tool_of_an_mcp_server_which_is_listed_once_more(
+    api: OpenAIAPI, session: Session
+) -> None:
+    command = ["-c", "from policyctx.cli import main; main()", "mcp", "--root"]
+    command += [str(session.store.root), "--session", "s"]
+
+    async def go() -> Any:
+        async with (
+            model_of(api) as model,
+            Served({"command": sys.executable, "args": command}) as server,
+        ):
+            agent: Agent[Any] = Agent(name="a", model=model, tools=[read], mcp_servers=[server])
+            policy_filter = PolicyFilter(session)
+            await Runner.run(agent, "Go.", run_config=config_of(policy_filter), hooks=policy_filter)
+            return server.listings
+
+    assert asyncio.run(go()) == len(api.bodies) + 1
+    assert "read_offloaded" in outputs(api.bodies[-1])[0]
 
 
 def test_the_session_goes_on_after_a_handoff(api: OpenAIAPI, session: Session) -> None:

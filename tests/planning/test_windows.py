@@ -68,6 +68,26 @@ def test_the_window_moves_and_keeps_its_beginning_in_each_form(tmp_path: Path) -
     assert numbers(sent) == [0, 10, 11, 12]
 
 
+def reasoned(i: int) -> list[Message]:
+    """A reply of the Responses API that reasons, speaks and calls a tool, and the output."""
+    return [
+        {"type": "reasoning", "id": f"rs_{i}", "summary": [], "encrypted_content": "EqoB"},
+        {"type": "message", "id": f"msg_{i}", "role": "assistant", "content": f"I read {i}."},
+        {"type": "function_call", "call_id": f"c{i}", "name": "read", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": f"c{i}", "output": f"text {i}"},
+    ]
+
+
+@pytest.mark.parametrize("unit", ["item", "message", "group"])
+def test_a_window_moves_within_a_turn_in_which_the_model_reasons(unit: str, tmp_path: Path) -> None:
+    text = window("keep_recent: {messages: 4}").replace("unit: group", f"unit: {unit}")
+    session = Session(policy(text), root=tmp_path)
+    replies = [reasoned(i) for i in range(6)]
+    for end in range(1, 7):
+        sent = session.apply([user(), *(item for reply in replies[:end] for item in reply)])
+    assert sent.messages == [user(), *replies[-1]]
+
+
 def test_a_result_stays_if_its_call_is_among_the_first() -> None:
     text = """
     items: {tool_result: {offload: true}}

@@ -105,5 +105,15 @@ def test_a_line_of_the_log_is_repeated_a_few_times_in_a_minute() -> None:
     assert logged("a") == "a (2 more of these were not logged)"
     assert [logged("a") for _ in range(3)] == ["a", "a", None]
     assert all(logged(f"one of many {i}") for i in range(5000))
+    now = 122.0
+    stopped = "session {0}: offloading has stopped: /kept/{0} cannot be read: Too many open files"
+    unknown = "session {0}: the context window of the model 'm-{0}' is not known: 8,000 tokens"
+    for line in (stopped, unknown):
+        passed = [line.format(i) for i in range(5000) if logged(line.format(i))]
+        assert passed == [line.format(i) for i in range(3)]
+        assert logged(line.format(0) + ", for another reason")
+    now = 183.0
+    again = stopped.format("x")
+    assert logged(again) == f"{again} (4,997 more of these were not logged)"
     # a client chooses the name of a model, up to the size of a body
     assert logged("the model " + "m" * 1_000_000) == ("the model " + "m" * 2000)[:2000] + "…"

@@ -199,6 +199,19 @@ def ran(command: str) -> list[Message]:
         (ORDER, ran("git -C /work push origin main")),
         (ORDER, ran("git --no-pager -c user.name=me --git-dir=/work/.git push origin main")),
         (ORDER, ran("git --git-dir /work/.git --work-tree /work push origin main")),
+        ("Never delete pods in prod.", ran("kubectl -n prod delete pods web")),
+        ("Never delete pods in prod.", ran("kubectl --namespace prod delete pods web")),
+        ("Do not deploy prod.", ran("make -C infra deploy ENV=prod")),
+        ("Do not deploy prod.", ran("make -s deploy ENV=prod")),
+        ("Never merge the pr.", ran("gh -R o/r pr merge 3")),
+        ("Never remove the volume data.", ran("docker --context x volume remove data")),
+        ("Never publish core.", ran("npm --prefix x publish core")),
+        ("Never publish core.", ran("cargo +nightly --locked publish --package core")),
+        ("Never remove nginx.", ran("sudo apt -y remove nginx")),
+        (ORDER, ran("GIT_TRACE=1 /usr/bin/git push origin main")),
+        (ORDER, ran("if (cd /work && git push origin main); then echo ok; fi")),
+        (ORDER, ran("cat <<< hello\ngit push origin main")),
+        (ORDER, ran("echo $((1 << 3))\ngit push origin main")),
         ("Please don't run npm install.", ran("npm install left-pad")),
         (
             "Never force push to the main branch, and don't tag.",
@@ -250,10 +263,22 @@ def test_an_agent_that_does_what_an_order_wants_shows_nothing(order: str) -> Non
         "git -c push.default=main log main",
         "grep -rn push main",
         "git commit -m 'push to main'",
+        "cat <<EOF > notes\ngit push origin main",
+        "cat <<'THE-END' > notes\ngit push origin main\nTHE-END",
+        "cat <<\\EOF > notes\nEOF is the end.\ngit push origin main\nEOF",
     ],
 )
 def test_a_command_on_something_else_shows_nothing(command: str) -> None:
     [finding] = only(compacted([user(ORDER)], [summary()], ran(command))).findings
+    assert finding.later == ()
+
+
+@pytest.mark.parametrize(
+    "command", ["kubectl -n delete get pods prod", "kubectl delete pods -n prod --dry-run=client"]
+)
+def test_a_value_of_an_option_is_not_what_a_program_does(command: str) -> None:
+    order = "Never delete pods in prod."
+    [finding] = only(compacted([user(order)], [summary()], ran(command))).findings
     assert finding.later == ()
 
 

@@ -49,7 +49,7 @@ ERRORS = [
 
 
 def driver(store: SessionStore) -> driving.Driver:
-    return driving.Driver(store, Writes(), lambda: None)
+    return driving.Driver(store, Writes(), lambda: None, lambda error: error)
 
 
 def run(turn: Turn[T], store: SessionStore) -> T:

@@ -45,7 +45,8 @@ _NAME_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 # The lines of a here document, and text in quotes, which are not commands.
 _HERE_DOCUMENT = re.compile(
-    r"<<-?\s*(['\"]?)(\w+)\1([^\n]*)\n(?:(?:.*?\n)??\s*\2\b|.*\Z)",
+    r"(?<!<)<<-?[ \t]*\\?(['\"]?)([^\W\d][\w.-]*|(?<=['\"])[^'\"\n]+)\1([^\n]*)\n"
+    r"(?:(?:.*?\n)??[ \t]*\2(?![\w.-]|[ \t]+\w)|.*\Z)",
     re.DOTALL,
 )
 _QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"|['\"].*\Z", re.DOTALL)

@@ -41,6 +41,8 @@ _ROLES = ("user", "model", "function", None)
 class GeminiShape(blocks.DictShape):
     """Reads and edits contents. A call without an id is paired by the name of its tool."""
 
+    alternates = True  # a call right behind another content of the model is refused
+
     def recognises(self, message: object) -> bool:
         """Return whether this is a dict with parts, and nothing that another API has."""
         return (

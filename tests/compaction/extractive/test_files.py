@@ -11,7 +11,7 @@ import pytest
 
 from policyctx.compaction.assembly import History
 from policyctx.compaction.extractive import Group, extractive_summary
-from policyctx.compaction.extractive.files import RAISED
+from policyctx.compaction.extractive.files import RAISED, command_parts
 from policyctx.policy.models.compaction import Summary
 from tests.compaction.extractive.summaries import edited, group, later, ran, summary_of
 from tests.conversations import Message, call, chat_calls, chat_result, results, user
@@ -403,3 +403,10 @@ def test_an_exception_is_looked_for_in_linear_time(unit: str) -> None:
     search = re.compile(RAISED, re.MULTILINE).search
     assert search(unit * 4_000 + "x") is None
     assert grows_at_most(lambda size: partial(search, unit * (size // len(unit)) + "x"), 4_000)
+
+
+@pytest.mark.parametrize("line", ["\n", " \n"])
+def test_a_here_document_without_its_end_is_read_in_linear_time(line: str) -> None:
+    command = "git status; cat <<END\n"
+    assert command_parts(command + line) == ["git status", "cat <<END …"]
+    assert grows_at_most(lambda size: partial(command_parts, command + line * size), 1_000)
