@@ -6,7 +6,12 @@ from time import monotonic
 from typing import NamedTuple
 
 from policyctx.compaction import prompt
-from policyctx.compaction.assembly import SummaryRequest, SummaryUsage
+from policyctx.compaction.assembly import (
+    SummaryRequest,
+    SummaryUsage,
+    with_pinned,
+    without_pinned,
+)
 from policyctx.compaction.summarizers import (
     ExtractiveSummarizer,
     ModelSummarizer,
@@ -21,7 +26,8 @@ from policyctx.policy.values import Share
 from policyctx.pricing.dollars import dollars, prices_of
 from policyctx.tokens.encoders import words_in
 from policyctx.tokens.usage import Usage
-from policyctx.turns.effects import Summarise, Turn, Verify, Wait
+from policyctx.turns.compaction_effects import Summarise, Verify, Wait
+from policyctx.turns.effects import Turn
 
 # Jitter: sessions that a provider rejected at the same time must not retry at the same time. A
 # wait that the policy sets is shortened by up to this share, one that the provider asks for is
@@ -126,7 +132,7 @@ class Summarising:
             # Its traceback refers to this turn, and a turn that refers to itself is freed late.
             self._errors.append(error.with_traceback(None))
             return None
-        text = prompt.with_pinned(answer, request.pinned)
+        text = with_pinned(answer, request.pinned)
         wrong = prompt.rejection(
             text,
             self._replaced_tokens,
@@ -162,7 +168,7 @@ class Summarising:
     def _verified(self, text: str) -> Turn[str]:
         """Return an accepted summary with what it lacks of the user's words."""
         settings, pinned = self._settings, self._request.pinned
-        bare = prompt.without_pinned(text, pinned)
+        bare = without_pinned(text, pinned)
         allowed = prompt.tokens_allowed(self._replaced_tokens, self._request)
         words = prompt.words_asked_for(settings, allowed)
         room = max(prompt.reserved(words), words - words_in(text))
@@ -171,7 +177,7 @@ class Summarising:
         except Exception as error:  # noqa: BLE001 - the summary is made and paid for
             self._warnings.append(f"the summary is not verified: {in_words(error)}")
             return text
-        longer = prompt.with_pinned(found.text, pinned)
+        longer = with_pinned(found.text, pinned)
         replaced, counter = self._replaced_tokens, self._request.counter
         if prompt.problem(longer, replaced, settings, counter, pinned) or prompt.over_limit(
             longer, replaced, self._request
