@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from pydantic_core import from_json
 
@@ -34,6 +34,8 @@ from policyctx.store.journal import (
     values_of_kind,
 )
 
+# Returns a journal from a byte on.
+Journal: TypeAlias = Callable[[int], bytes]
 _SCHEMA_VERSION = "1.0"
 _START = b'{"schema_version":"%b","crc32":"' % _SCHEMA_VERSION.encode()
 _CHECKSUM_BYTES = len("00000000")
@@ -191,13 +193,7 @@ class Snapshots:
         self._size = read.size if read else None
 
     def write_when_due(
-        self,
-        backend: Backend,
-        index: Index,
-        position: Position,
-        journal: Callable[[int], bytes],
-        *,
-        changed: int,
+        self, backend: Backend, index: Index, position: Position, journal: Journal, *, changed: int
     ) -> str:
         """Write the snapshot when too many entries are missing; return a new error, or "".
 
@@ -218,13 +214,7 @@ class Snapshots:
         return "" if self._problem == before else self._problem
 
     def write(
-        self,
-        backend: Backend,
-        index: Index,
-        position: Position,
-        journal: Callable[[int], bytes],
-        *,
-        folds: bool = True,
+        self, backend: Backend, index: Index, position: Position, journal: Journal, *, folds: bool
     ) -> None:
         """Write a snapshot that covers the whole `journal`, which is read from a byte on.
 
@@ -358,13 +348,7 @@ def _parts_in(raw: bytes) -> _Parts | None:
 
 
 def _grown(
-    backend: Backend,
-    path: str,
-    index: Index,
-    position: Position,
-    journal: Callable[[int], bytes],
-    *,
-    folds: bool,
+    backend: Backend, path: str, index: Index, position: Position, journal: Journal, *, folds: bool
 ) -> _Parts | None:
     """Return the parts of the snapshot on the disk with what its journal has said since.
 
@@ -402,18 +386,18 @@ def _number(values: bytes) -> int:
     return values.count(b"\n") + 1 if values else 0
 
 
-def _anew(index: Index, position: Position, journal: Callable[[int], bytes]) -> _Parts:
+def _anew(index: Index, position: Position, journal: Journal) -> _Parts:
     """Return the parts of a new snapshot, copied from the journal as far as that is possible."""
     content = journal(0)[: position.bytes]
-    items = _values(content, "saved", len(index))
+    items = _longer(b"", content, "saved", len(index))
     if items is None:
-        items = [encoded(encode(entry.as_json())) for entry in index]
-    records = _values(content, "record", len(index.records))
+        items = _SEPARATOR.join(encoded(encode(entry.as_json())) for entry in index)
+    records = _longer(b"", content, "record", len(index.records))
     if records is None:
-        records = [encoded(encode(record)) for record in index.records]
+        records = _SEPARATOR.join(encoded(encode(record)) for record in index.records)
     whole = Part(position.bytes, position.number, zlib.crc32(content))
     fold = Fold(head_ids(position.head)[0], whole, whole)
-    return _Parts(fold, _SEPARATOR.join(items), _SEPARATOR.join(records))
+    return _Parts(fold, items, records)
 
 
 def _as_json(part: Part) -> dict[str, JSON]:
@@ -438,12 +422,6 @@ def _text(index: Index, parts: _Parts, journal: str) -> bytes:
     )
     text = with_escaped_halves(text)
     return b"%b%08x%b" % (_START, zlib.crc32(text), text)
-
-
-def _values(journal: bytes, kind: str, number: int) -> list[bytes] | None:
-    """Return the values of one kind in a journal; None when some are out of date or damaged."""
-    found = values_of_kind(journal, kind)
-    return found if found is not None and len(found) == number else None
 
 
 def recalled_records(backend: Backend, folder: str, snapshot: str) -> list[dict[str, Any]] | None:

@@ -312,7 +312,8 @@ class State:
                 return
             with self.writing(backend) as index:
                 if not self._snapshots.covers(backend, self._position):
-                    self._snapshots.write(backend, index, self._position, self._journal(backend))
+                    log = self._journal(backend)
+                    self._snapshots.write(backend, index, self._position, log, folds=True)
 
     @property
     def _is_only_read(self) -> bool:

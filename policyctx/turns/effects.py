@@ -99,8 +99,6 @@ class Save(Effect["list[File]"]):
     `recorded` says that `Remember` follows. That effect waits for the disk, so this one need not.
     """
 
-    __slots__ = ("contents", "recorded")
-
     def __init__(self, contents: tuple[Content, ...], *, recorded: bool) -> None:
         self.contents, self.recorded = contents, recorded
 
@@ -117,8 +115,6 @@ class Holds(Effect[bool]):
 
     A store may have a method `holds` for this; otherwise the content is read.
     """
-
-    __slots__ = ("path",)
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -140,8 +136,6 @@ class Remember(Effect[None]):
 
     Records that are not `important` are written without waiting for the disk.
     """
-
-    __slots__ = ("important", "records")
 
     def __init__(self, records: tuple[Record, ...], *, important: bool = True) -> None:
         self.records, self.important = records, important
@@ -165,7 +159,6 @@ class FindRoot(Effect["tuple[int, int] | None"]):
     With `file`, a path below the root, the folder counts only if it contains this file.
     """
 
-    __slots__ = ("file",)
     may_block: ClassVar[bool] = False
 
     def __init__(self, file: str = "") -> None:

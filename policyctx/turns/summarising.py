@@ -5,13 +5,7 @@ from dataclasses import replace
 from time import monotonic
 from typing import NamedTuple
 
-from policyctx.compaction import prompt
-from policyctx.compaction.assembly import (
-    SummaryRequest,
-    SummaryUsage,
-    with_pinned,
-    without_pinned,
-)
+from policyctx.compaction import assembly, prompt
 from policyctx.compaction.summarizers import (
     ExtractiveSummarizer,
     ModelSummarizer,
@@ -40,7 +34,7 @@ class Summarised(NamedTuple):
 
     text: str | None
     """The accepted summary; None if no summary was accepted."""
-    usage: SummaryUsage
+    usage: assembly.SummaryUsage
     warnings: tuple[str, ...] = ()
     """Why there is no summary, or why another summarizer made it than the policy names."""
     too_large: int = 0
@@ -57,7 +51,7 @@ class Summarising:
     def __init__(
         self,
         summarizer: Summarizer,
-        request: SummaryRequest,
+        request: assembly.SummaryRequest,
         replaced_tokens: int,
         price: Prices | None,
     ) -> None:
@@ -79,7 +73,7 @@ class Summarising:
         Nobody is asked where the settings want no summary, whoever the summarizer is.
         """
         if self._settings.by == NONE:
-            return Summarised(NoSummarizer().summarize(self._request), SummaryUsage())
+            return Summarised(NoSummarizer().summarize(self._request), assembly.SummaryUsage())
         # The extractive summary is the same each time.
         is_extractive = isinstance(self._summarizer, ExtractiveSummarizer)
         text, stopped = yield from self._attempt(1 if is_extractive else self._settings.attempts)
@@ -132,7 +126,7 @@ class Summarising:
             # Its traceback refers to this turn, and a turn that refers to itself is freed late.
             self._errors.append(error.with_traceback(None))
             return None
-        text = with_pinned(answer, request.pinned)
+        text = assembly.with_pinned(answer, request.pinned)
         wrong = prompt.rejection(
             text,
             self._replaced_tokens,
@@ -168,7 +162,7 @@ class Summarising:
     def _verified(self, text: str) -> Turn[str]:
         """Return an accepted summary with what it lacks of the user's words."""
         settings, pinned = self._settings, self._request.pinned
-        bare = without_pinned(text, pinned)
+        bare = assembly.without_pinned(text, pinned)
         allowed = prompt.tokens_allowed(self._replaced_tokens, self._request)
         words = prompt.words_asked_for(settings, allowed)
         room = max(prompt.reserved(words), words - words_in(text))
@@ -177,7 +171,7 @@ class Summarising:
         except Exception as error:  # noqa: BLE001 - the summary is made and paid for
             self._warnings.append(f"the summary is not verified: {in_words(error)}")
             return text
-        longer = with_pinned(found.text, pinned)
+        longer = assembly.with_pinned(found.text, pinned)
         replaced, counter = self._replaced_tokens, self._request.counter
         if prompt.problem(longer, replaced, settings, counter, pinned) or prompt.over_limit(
             longer, replaced, self._request
@@ -199,7 +193,7 @@ class Summarising:
         bills = tuple(self._request.bills)
         billed = sum(bills, Usage(0))
         price = None if self._price is None else prices_of(self._price)
-        usage = SummaryUsage(
+        usage = assembly.SummaryUsage(
             attempts=self._attempts,
             input_tokens=billed.input,
             output_tokens=billed.output,
