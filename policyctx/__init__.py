@@ -7,8 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from policyctx.agents import for_agent
-    from policyctx.compaction.assembly import CompactStats, SummaryRequest, SummaryUsage
-    from policyctx.compaction.restoration import FileReader
+    from policyctx.compaction.assembly import (
+        CompactStats,
+        FileReader,
+        SummaryRequest,
+        SummaryUsage,
+    )
     from policyctx.compaction.summarizers import Summarizer, register_summarizer
     from policyctx.definitions.items import Item, Medium, written_by
     from policyctx.errors import (
@@ -63,8 +67,7 @@ __version__ = "0.2.0"
 # The public names, by the module of each. Nothing is imported before it is asked for.
 _NAMES = {
     "agents": "for_agent",
-    "compaction.assembly": "CompactStats SummaryRequest SummaryUsage",
-    "compaction.restoration": "FileReader",
+    "compaction.assembly": "CompactStats FileReader SummaryRequest SummaryUsage",
     "compaction.summarizers": "Summarizer register_summarizer",
     "definitions.items": "Item Medium written_by",
     "errors": "AmbiguousSessionError BrokenMessagesError CorruptContentError InvalidResultError "

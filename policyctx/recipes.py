@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypedDict, Unpack
 
-from policyctx.compaction.assembly import CompactStats
-from policyctx.compaction.restoration import FileReader
+from policyctx.compaction.assembly import CompactStats, FileReader
 from policyctx.compaction.summarizers import Summarize, Summarizer, summarizer_for
 from policyctx.definitions.items import Message
 from policyctx.errors import Location, MessagesError, PolicyError, StoreError

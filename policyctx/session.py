@@ -11,7 +11,7 @@ from typing import Any, Literal, NoReturn, Self
 from weakref import finalize
 
 from policyctx import lazy
-from policyctx.compaction.restoration import FileReader
+from policyctx.compaction.assembly import FileReader
 from policyctx.compaction.summarizers import Summarize, Summarizer
 from policyctx.definitions.items import FileLines, Message, SessionOption
 from policyctx.errors import InputError
@@ -23,7 +23,6 @@ from policyctx.planning.ledger import Ledger
 from policyctx.planning.plan import Plan
 from policyctx.policy.agent_options import AgentOptions, checks_options
 from policyctx.policy.models import Policy
-from policyctx.store.excerpts import found_lines
 from policyctx.store.opening import new_session_id, session_store
 from policyctx.store.read import FoundLine, lines_of
 from policyctx.tokens.counter import MemoStats, TokenCounter, counter_for, counter_of
@@ -420,6 +419,8 @@ class Session:
         contains the query, those with most of its words. At most 50 are yielded then. Raises
         `StoreError`, for an empty query too, and for a store that cannot search.
         """
+        from policyctx.store.excerpts import found_lines
+
         return found_lines(self.store, query, ignore_case=ignore_case, ranked=ranked)
 
     def announce_tool(self, name: str) -> None:

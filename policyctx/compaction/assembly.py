@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol
 
-from policyctx.compaction.restoration import RestoredFile
 from policyctx.definitions import names
 from policyctx.definitions.items import READ_TOOL, SEARCH_TOOL, Author, Item, Message, recall_tool
 from policyctx.errors import MessagesError, SummaryError
@@ -28,6 +27,43 @@ ITEM_TYPE = "archive"
 """What the store knows archives by."""
 
 _SCHEMA_VERSION = "1.0"
+_PINNED = "## Pinned\n"
+
+
+class FileReader(Protocol):
+    """Reads the files of an agent's working directory; each call is made in a thread of its own.
+
+    A file for which a method raises `UnrestorableFileError` or `OSError` is skipped with a warning
+    that says why. Any other exception is a bug of the reader: the file is skipped as well, since
+    the summary has been made and paid for, and the warning names the exception.
+    """
+
+    def resolve(self, path: str, work_dir: str) -> str:
+        """Return the absolute path that `path` leads to, all symlinks followed.
+
+        A relative path is one below `work_dir`. The file need not be there. Raises
+        `UnrestorableFileError` for a path that leads out of `work_dir`, or that cannot be one.
+        """
+
+    def read(self, resolved: str, most_bytes: int) -> str:
+        """Return the text of a file, by a path that `resolve` gave.
+
+        Raises `UnrestorableFileError` for what is not there, no regular file, not readable, no
+        UTF-8 text, or larger than `most_bytes`, which is then not read whole; an `OSError` of the
+        disk or the network may pass through.
+        """
+
+
+class RestoredFile(NamedTuple):
+    """A file that comes back."""
+
+    path: str
+    """As the newest call gave it."""
+    content: str
+    tokens: int
+    """Of the content alone."""
+    lines: tuple[tuple[int, int], ...] = ()
+    """First and last number of each range of lines that comes back; empty for a whole file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +252,29 @@ def how_to_search(archive_path: str, read_tool: str) -> str:
         found = r"'.\{0,200\}WORD.\{0,200\}'"
         how = f"`{cat} {shlex.quote(archive_path)} | grep -o {found}`"
     return names.SEARCH_ARCHIVE.format(path=archive_path, how=how)
+
+
+def with_pinned(summary: str, texts: Sequence[str]) -> str:
+    """Return the summary with a section for those of the pinned texts that it does not hold."""
+    missing = dict.fromkeys(text for text in texts if text not in summary)
+    section = _PINNED + "\n\n".join(missing) if missing else ""
+    return "\n\n".join(filter(None, (summary, section)))
+
+
+def without_pinned(summary: str, texts: Sequence[str]) -> str:
+    """Return a summary without the section that `with_pinned` wrote at its end.
+
+    Whoever summarises it again neither repeats the pinned texts nor tells them in other words.
+    """
+    if not texts:
+        return summary
+    start = summary.rfind(_PINNED)
+    if start < 0:
+        return summary
+    left = summary[start:].removeprefix(_PINNED)
+    for text in sorted(texts, key=len, reverse=True):
+        left = left.replace(text, "", 1)
+    return summary[:start].rstrip() if not left.strip() else summary
 
 
 def assembled(

@@ -2,11 +2,11 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from unicodedata import normalize
 
-from policyctx.compaction.assembly import History, SummaryRequest
+from policyctx.compaction.assembly import History, SummaryRequest, without_pinned
 from policyctx.compaction.record import PART, TAG, PromptPart, parts_of
 from policyctx.definitions.names import PROMPT_FIELDS
 from policyctx.errors import SummaryError
@@ -25,8 +25,6 @@ _START = re.compile(rf"<{SUMMARY_TAG}>", re.IGNORECASE)
 _END = re.compile(rf"</{SUMMARY_TAG}>", re.IGNORECASE)
 # The share of the words asked for that is reserved.
 _RESERVED = Fraction(15, 100)
-_HEADING = "## Pinned"
-_BETWEEN = "\n\n"
 # Tokens and characters of a word, on the safe side.
 _TOKENS_PER_WORD, _CHARS_PER_WORD = 1.5, 7
 
@@ -51,29 +49,6 @@ def _without_end(text: str) -> str:
     """Return the text up to the last end of the element, or all of it."""
     ends = [found.start() for found in _END.finditer(text)]
     return (text[: ends[-1]] if ends else text).strip()
-
-
-def with_pinned(summary: str, texts: Sequence[str]) -> str:
-    """Return the summary with a section for those of the pinned texts that it does not hold."""
-    missing = dict.fromkeys(text for text in texts if text not in summary)
-    section = f"{_HEADING}\n{_BETWEEN.join(missing)}" if missing else ""
-    return _BETWEEN.join(filter(None, (summary, section)))
-
-
-def without_pinned(summary: str, texts: Sequence[str]) -> str:
-    """Return a summary without the section that `with_pinned` wrote at its end.
-
-    Whoever summarises it again neither repeats the pinned texts nor tells them in other words.
-    """
-    if not texts:
-        return summary
-    start = summary.rfind(_HEADING + "\n")
-    if start < 0:
-        return summary
-    left = summary[start:].removeprefix(_HEADING + "\n")
-    for text in sorted(texts, key=len, reverse=True):
-        left = left.replace(text, "", 1)
-    return summary[:start].rstrip() if not left.strip() else summary
 
 
 _SHOWN_CHARS = 60
@@ -396,12 +371,12 @@ def instructions(
     """
     if settings.prompt is None:
         task = _TASK_IN_PLACE if in_place else _TASK
-        return _BETWEEN.join([task, *_asked(settings, restored)])
+        return "\n\n".join([task, *_asked(settings, restored)])
     values = {
-        "sections": _BETWEEN.join(_headed(settings)),
+        "sections": "\n\n".join(_headed(settings)),
         "rules": "\n".join(f"- {rule}" for rule in settings.rules),
         "max_words": settings.max_words,
-        "earlier_summary": _BETWEEN.join(earlier),
+        "earlier_summary": "\n\n".join(earlier),
     }
     return _prompt_of(settings).render(values)
 

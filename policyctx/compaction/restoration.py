@@ -5,8 +5,9 @@ import os
 import stat
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, TypeAlias
 
+from policyctx.compaction.assembly import FileReader, RestoredFile
 from policyctx.compaction.file_access import FileAccess, header
 from policyctx.errors import UnrestorableFileError, in_words
 from policyctx.planning.superseded import ShownLines
@@ -196,42 +197,6 @@ def _check_regular(resolved: str, found: os.stat_result) -> None:
         raise UnrestorableFileError(resolved, "it is a folder")
     if not stat.S_ISREG(found.st_mode):
         raise UnrestorableFileError(resolved, "it is not a regular file")
-
-
-class FileReader(Protocol):
-    """Reads the files of an agent's working directory; each call is made in a thread of its own.
-
-    A file for which a method raises `UnrestorableFileError` or `OSError` is skipped with a warning
-    that says why. Any other exception is a bug of the reader: the file is skipped as well, since
-    the summary has been made and paid for, and the warning names the exception.
-    """
-
-    def resolve(self, path: str, work_dir: str) -> str:
-        """Return the absolute path that `path` leads to, all symlinks followed.
-
-        A relative path is one below `work_dir`. The file need not be there. Raises
-        `UnrestorableFileError` for a path that leads out of `work_dir`, or that cannot be one.
-        """
-
-    def read(self, resolved: str, most_bytes: int) -> str:
-        """Return the text of a file, by a path that `resolve` gave.
-
-        Raises `UnrestorableFileError` for what is not there, no regular file, not readable, no
-        UTF-8 text, or larger than `most_bytes`, which is then not read whole; an `OSError` of the
-        disk or the network may pass through.
-        """
-
-
-class RestoredFile(NamedTuple):
-    """A file that comes back."""
-
-    path: str
-    """As the newest call gave it."""
-    content: str
-    tokens: int
-    """Of the content alone."""
-    lines: tuple[tuple[int, int], ...] = ()
-    """First and last number of each range of lines that comes back; empty for a whole file."""
 
 
 class Restoration(NamedTuple):

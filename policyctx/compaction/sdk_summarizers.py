@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 from policyctx.compaction import prompt
-from policyctx.compaction.assembly import SummaryRequest
+from policyctx.compaction.assembly import SummaryRequest, with_pinned
 from policyctx.compaction.record import blocks, elements, reduced
 from policyctx.compaction.summarizers import ModelSummarizer, in_thread
 from policyctx.definitions.items import HostObject
@@ -167,7 +167,7 @@ class SdkSummarizer(ModelSummarizer):
         summary = prompt.summary_in(self._text(answer, request))
         if not summary:
             raise SummaryError("the answer is empty", answered=True)
-        return prompt.with_pinned(summary, request.pinned)
+        return with_pinned(summary, request.pinned)
 
     def _failure(self, error: Exception, request: SummaryRequest) -> SummaryError:
         """Return what went wrong, in words and without the error itself."""

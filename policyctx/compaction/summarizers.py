@@ -11,8 +11,7 @@ from threading import Lock, Thread
 from typing import NamedTuple, Protocol, TypeAlias, cast, runtime_checkable
 
 from policyctx import lazy
-from policyctx.compaction.assembly import SummaryRequest
-from policyctx.compaction.prompt import with_pinned, without_pinned
+from policyctx.compaction.assembly import SummaryRequest, with_pinned, without_pinned
 from policyctx.definitions.names import BUILT_IN_SUMMARIZERS, EXTRACTIVE, MODEL_SUMMARIZERS, NONE
 from policyctx.errors import SummaryError, UnknownSummarizerError, in_words, nearest
 from policyctx.tokens.encoders import words_in

@@ -114,7 +114,7 @@ def parsed(text: str) -> PlainValue:
 
 def with_escaped_halves(raw: bytes) -> bytes:
     """Return JSON in UTF-8: halves of characters, which that cannot carry, are escaped."""
-    return _HALF.sub(_escape, raw)
+    return _HALF.sub(_escape, raw) if b"\xed" in raw else raw
 
 
 def with_halves(raw: bytes) -> bytes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from itertools import filterfalse
@@ -220,8 +220,7 @@ def _whole_behind(edge: int, outlook: Outlook) -> int:
         edge, before = moved, last
 
 
-@dataclass(frozen=True, slots=True)
-class Replacing:
+class Replacing(NamedTuple):
     """The messages that a compaction is to replace."""
 
     step: str
@@ -233,7 +232,7 @@ class Replacing:
     """Their size as the steps before have left them."""
     pinned: tuple[str, ...] = ()
     """Texts among them that the summary carries over as they are."""
-    left: AfterReplacing = field(default_factory=AfterReplacing)
+    left: AfterReplacing = AfterReplacing()
     """What its gates compare without them."""
 
 

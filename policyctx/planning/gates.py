@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, NamedTuple, TypeAlias
 
@@ -154,8 +153,7 @@ def _shown(number: Number, kind: Kind) -> str:
     return f"{whole:,} tokens" if kind == "tokens" else f"{whole:,}"
 
 
-@dataclass(frozen=True, slots=True)
-class AfterReplacing:
+class AfterReplacing(NamedTuple):
     """The sizes that a step's gates compare, without what its compaction would replace."""
 
     verdicts: tuple[tuple[GateVerdict, int], ...] = ()
@@ -165,7 +163,7 @@ class AfterReplacing:
     """
     tokens: int = 0
     """Of the request, as they are counted."""
-    correction: Correction = field(default_factory=Correction)
+    correction: Correction = Correction()
 
     def still_open(self, added: Added) -> list[tuple[GateVerdict, int]]:
         """Return what stays open once this is added, with the numbers; nothing if the gates close.

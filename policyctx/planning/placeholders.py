@@ -13,7 +13,6 @@ import dataclasses
 import hashlib
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -47,7 +46,7 @@ _OF_ITEM = frozenset({"item_id", "tool_name", "tool_use_id", "session_id"})
 _HASHED_CHARS = 1 << 16
 
 
-@dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class Excerpt:
     """The part of a text that is shown, and the amount that is not.
 
@@ -188,8 +187,7 @@ def _source(item: Item, file: File, facts: Facts) -> FileLines:
     return facts.source(item) or FileLines(file.path, 1, line_count(item.text))
 
 
-@dataclass(frozen=True, slots=True)
-class Wording:
+class Wording(NamedTuple):
     """A wording as a policy gives it, with its text parsed."""
 
     template: Template

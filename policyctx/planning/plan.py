@@ -370,8 +370,7 @@ def _tokens_at(plan: Plan, fates: Mapping[int, Decision]) -> int:
     return total
 
 
-@dataclass(frozen=True, slots=True)
-class StepReport:
+class StepReport(NamedTuple):
     """What a step did in one turn."""
 
     step: str

@@ -7,7 +7,7 @@ environment.
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple, TypeAlias
 
@@ -95,26 +95,25 @@ def extended(source: PolicySource, variables: Mapping[str, str]) -> Extended:
     what else a file says is read all the same. A variable that is not set stays as it is. Raises
     `PolicyError` for a file that is not YAML.
     """
-    reading = _Reading(variables)
+    reading = _Reading(variables, [], {}, [])
     root = _merged_over_bases(source, (), reading)
     return Extended(root, reading.problems, tuple(reading.sources))
 
 
 def with_bases(own: Node, source: PolicySource, variables: Mapping[str, str]) -> Extended:
     """Merge a tree that was read already over what it extends; see `extended`."""
-    reading = _Reading(variables)
+    reading = _Reading(variables, [], {}, [])
     root = _over_bases(own, source, (source,), reading)
     return Extended(root, reading.problems, tuple(reading.sources))
 
 
-@dataclass(frozen=True, slots=True)
-class _Reading:
+class _Reading(NamedTuple):
     """What the files of one policy share: each is read once."""
 
     variables: Mapping[str, str]
-    problems: list[Diagnostic] = field(default_factory=list)
-    known: dict[str, Node] = field(default_factory=dict)
-    sources: list[PolicySource] = field(default_factory=list)
+    problems: list[Diagnostic]
+    known: dict[str, Node]
+    sources: list[PolicySource]
 
 
 def _merged_over_bases(
@@ -488,7 +487,7 @@ def validated(root: Node) -> Policy:
             consistency.summaries_without_model,
             consistency.wordings_of_no_summary,
         )
-        found = in_order(one for check in checks for one in check(reach.Checked(root, policy)))
+        found = in_order(one for check in checks for one in check(reach.Checked(root, policy, {})))
     if found or policy is None:
         raise PolicyError(found)
     return policy

@@ -8,7 +8,6 @@ import re
 import sys
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from fractions import Fraction
 from math import ceil
@@ -125,13 +124,12 @@ class TooLargeError(Exception):
     """Looking at all of this policy would take too long."""
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
+class Checked(NamedTuple):
     """A policy that was found right, and its resolved tree, which knows the lines."""
 
     root: Node
     policy: Policy
-    answers: dict[Hashable, Any] = field(default_factory=dict)
+    answers: dict[Hashable, Any]
 
     def answered(self, key: Hashable, question: Callable[[], T]) -> T:
         """Return the answer to a question, asked once; raises `TooLargeError` after too many."""

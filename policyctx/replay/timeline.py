@@ -24,7 +24,7 @@ from policyctx.policy.lookup import RulePath
 from policyctx.replay.recording import RecordedItems
 from policyctx.replay.simulated import Absence, KeptItem, Removal, SeenItem, TypeTokens
 from policyctx.replay.unwritten_store import UnwrittenStore
-from policyctx.turns.compacting import Compacted
+from policyctx.turns.result import Compacted
 
 Replies: TypeAlias = Sequence[tuple[int, int]]
 """The positions of what a model wrote, each with the number of the call that it replied to."""

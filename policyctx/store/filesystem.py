@@ -1,12 +1,14 @@
 """`ContextFileSystem`: where offloaded content lives, and how it is read back."""
 
+from __future__ import annotations
+
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Literal, Self, TypeAlias
 
 from policyctx.definitions.actions import Action
 from policyctx.definitions.items import Item
@@ -23,25 +25,19 @@ from policyctx.store.backend import (
     failing_as,
     store_root,
 )
-from policyctx.store.collector import (
-    CollectionReport,
-    Collector,
-    RetentionLimits,
-    StoredFile,
-    Terms,
-)
 from policyctx.store.content import Content, Origin, Saved
 from policyctx.store.files import Format
 from policyctx.store.index import Index, IndexEntry
 from policyctx.store.journal import JOURNAL, Event, StateFolder, events, session_ids, state_folders
 from policyctx.store.local.backend import LocalBackend, release_kept
 from policyctx.store.read import ContentReader, FoundLine, Verification, matches, verify_entries
-from policyctx.store.remote.backend import RemoteBackend
-from policyctx.store.remote.spill import Spill
-from policyctx.store.remote.state import RemoteState
 from policyctx.store.save import Saver, SaveRules
 from policyctx.store.state import Rebuilt, State
 from policyctx.store.transfer import copy_session, export_session, import_session
+
+if TYPE_CHECKING:
+    from policyctx.store.collector import CollectionReport, StoredFile
+    from policyctx.store.remote.backend import RemoteBackend
 
 __all__ = ["Content", "ContextFileSystem"]
 
@@ -354,6 +350,8 @@ class ContextFileSystem:
         with a rule for the report: they are removed in place of what the limits say. With
         `compress: zstd`, contents that stay and are not named are compressed. Raises `StoreError`.
         """
+        from policyctx.store.collector import Collector, RetentionLimits, Terms
+
         own = self._state.folder if only_own and self._state is not None else None
         terms = Terms(
             RetentionLimits(max_age, max_bytes, max_contents),
@@ -382,6 +380,8 @@ class ContextFileSystem:
 
         Each says whether a placeholder may name it, by the rules of `collect`.
         """
+        from policyctx.store.collector import Collector, RetentionLimits, Terms
+
         terms = Terms(RetentionLimits(), packs=False, ended=ended, idle=idle)
         with self._backend("read") as backend:
             states = self._states(backend)
@@ -400,7 +400,7 @@ class ContextFileSystem:
             return export_session(index, reader, path, mode=self._mode, progress=progress)
 
     def import_from(
-        self, source: "str | os.PathLike[str] | ContextFileSystem", *, progress: Progress = silently
+        self, source: str | os.PathLike[str] | ContextFileSystem, *, progress: Progress = silently
     ) -> int:
         """Import a session from its exported file, or from another store; return its contents.
 
@@ -552,10 +552,17 @@ class ContextFileSystem:
 
 
 def _state_at(root: Root, place: StateFolder) -> State:
-    return State(root, place) if isinstance(root, Path) else RemoteState(root, place)
+    if isinstance(root, Path):
+        return State(root, place)
+    from policyctx.store.remote.state import RemoteState
+
+    return RemoteState(root, place)
 
 
 def _remote_at(url: StoreUrl, timeout: float, spill_to: Path | None = None) -> RemoteBackend:
+    from policyctx.store.remote.backend import RemoteBackend
+    from policyctx.store.remote.spill import Spill
+
     if spill_to is None:
         return RemoteBackend(url, timeout=timeout)
     spill = Spill(spill_to, url, partial(LocalBackend, spill_to))

@@ -54,15 +54,22 @@ class Position(NamedTuple):
     """Of the last line up to there."""
 
 
+class Part(NamedTuple):
+    """The beginning of a journal, up to a byte."""
+
+    bytes: int
+    number: int = -1
+    """Of its last line; -1 where policyctx 0.1 wrote the snapshot, which did not keep it."""
+    checksum: int = 0
+    """The CRC-32 of these bytes."""
+
+
 class Fold(NamedTuple):
-    """The beginning of a journal that a snapshot holds."""
+    """Up to where a snapshot has the records of a journal, and, no less far, the entries."""
 
     journal_id: str
-    bytes: int
-    number: int | None
-    """Of its last line; None where policyctx 0.1 wrote the snapshot, which did not keep it."""
-    checksum: int = 0
-    """The CRC-32 of the folded bytes."""
+    records: Part
+    entries: Part
 
 
 class JournalLines(NamedTuple):
@@ -90,6 +97,8 @@ class JournalRead(NamedTuple):
     """Bytes after the last whole line: one that is being written, or that a crash cut off."""
     skipped_fold: bool = False
     """Whether the lines begin after the folded ones."""
+    records: tuple[dict[str, Any], ...] = ()
+    """Those in the folded lines that the snapshot does not have."""
 
 
 def new_head(known: Position | None = None) -> bytes:
@@ -167,13 +176,31 @@ def read_journal(
     ids = head_ids(head)
     # A first line that is not a head may be the second: then it is read with the others.
     start = Position(head, log.status.identity, len(head) if ids else 0, 0 if ids else -1)
-    skipped_fold = False
-    if folded is not None and folded.number is not None and folded.journal_id in ids[:1]:
-        skipped_fold = zlib.crc32(content[: folded.bytes]) == folded.checksum
-        if skipped_fold:
-            start = start._replace(bytes=folded.bytes, number=folded.number)
+    records = None
+    if folded is not None and folded.journal_id in ids[:1]:
+        records = _later_records(content, folded)
+        if records is not None:
+            end, number, _ = folded.entries
+            start = start._replace(bytes=end, number=number)
     made = _read_on(start, content[start.bytes :], content[: start.bytes])
-    return made._replace(is_new=True, skipped_fold=skipped_fold)
+    skipped_fold = records is not None
+    return made._replace(is_new=True, skipped_fold=skipped_fold, records=tuple(records or ()))
+
+
+def _later_records(content: bytes, fold: Fold) -> list[dict[str, Any]] | None:
+    """Return the records in the folded part of a journal that its snapshot does not have.
+
+    None where that is another part.
+    """
+    end, number, checksum = fold.entries
+    if number < 0 or zlib.crc32(memoryview(content)[:end]) != checksum:
+        return None
+    found = values_of_kind(content[fold.records.bytes : end], "record")
+    try:
+        records = None if found is None else json.loads(b"[%b]" % b",".join(found))
+    except (ValueError, RecursionError):
+        return None
+    return records if all(isinstance(one, dict) for one in records or ()) else None
 
 
 def append_lines(

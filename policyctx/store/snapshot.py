@@ -1,7 +1,8 @@
 """`index.json`: a snapshot of the index, and what a session recalls from it and its journal.
 
-It names its journal and the byte up to which it covers it. Its checksum is the CRC-32 of the bytes
-after it; policyctx 0.1 wrote no checksum.
+It names its journal and the byte up to which it covers it. Its entries may go on from there up to
+the byte `listed`, so that a turn does not write all records again. Its checksum is the CRC-32 of
+the bytes after it; policyctx 0.1 wrote no checksum.
 """
 
 import json
@@ -9,7 +10,7 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from pydantic_core import from_json
 
@@ -23,6 +24,7 @@ from policyctx.store.journal import (
     JOURNAL,
     KINDS,
     Fold,
+    Part,
     Position,
     encode,
     head_ids,
@@ -32,6 +34,8 @@ from policyctx.store.journal import (
     values_of_kind,
 )
 
+# Returns a journal from a byte on.
+Journal: TypeAlias = Callable[[int], bytes]
 _SCHEMA_VERSION = "1.0"
 _START = b'{"schema_version":"%b","crc32":"' % _SCHEMA_VERSION.encode()
 _CHECKSUM_BYTES = len("00000000")
@@ -81,7 +85,7 @@ def read_snapshot(backend: Backend, path: str) -> IndexSnapshot | None:
     except (ValueError, RecursionError, LookupError, TypeError):
         return None
     index = Index()
-    if fold.bytes < 1 or not all(index.apply(line) for line in lines):
+    if fold.records.bytes < 1 or not all(index.apply(line) for line in lines):
         return None
     return IndexSnapshot(index, fold, len(raw))
 
@@ -94,9 +98,9 @@ def whole_index(backend: Backend, folder: str) -> Index | None:
             content = log.read()
     except OSError:  # the session's store says why
         return None
-    if found is None or found.fold.bytes != len(content):
+    if found is None or found.fold.records.bytes != len(content):
         return None
-    return found.index if found.fold.checksum == zlib.crc32(content) else None
+    return found.index if found.fold.records.checksum == zlib.crc32(content) else None
 
 
 def is_snapshot(backend: Backend, path: str) -> bool:
@@ -162,7 +166,7 @@ class Snapshots:
         """Whether too many entries of the journal are missing in the snapshot on the disk."""
         fold = _fold_on_disk(backend, self.path(backend))
         with closing(open_journal(backend, self._folder, writing=False)) as log:
-            start = fold.bytes if fold else 1
+            start = fold.entries.bytes if fold else 1
             missing = log.read(start - 1).count(_SAVED)
             return bool(missing) and _is_much(missing, log.read().count(_SAVED))
 
@@ -189,40 +193,37 @@ class Snapshots:
         self._size = read.size if read else None
 
     def write_when_due(
-        self,
-        backend: Backend,
-        index: Index,
-        position: Position,
-        journal: Callable[[int], bytes],
-        *,
-        changed: int,
+        self, backend: Backend, index: Index, position: Position, journal: Journal, *, changed: int
     ) -> str:
         """Write the snapshot when too many entries are missing; return a new error, or "".
 
         `changed` entries were just added or removed. The snapshot is also written when its journal
         has outgrown it.
         """
-        grown = position.bytes - (self._folded.bytes if self._folded else 0)
+        grown = position.bytes - (self._folded.records.bytes if self._folded else 0)
         missing = max(changed, abs(len(index) - self._count))
         is_outgrown = grown >= max(_LEAST_FOLD_BYTES, _OUTGROWN * (self._size or 0))
         if self._size is not None and not is_outgrown and not _is_much(missing, len(index)):
             return ""
         before, self._problem = self._problem, ""
         try:
-            self.write(backend, index, position, journal)
+            folds = is_outgrown or self._size is None
+            self.write(backend, index, position, journal, folds=folds)
         except OSError as error:  # the journal holds it all
             self._problem = f"{self._places[0]} could not be written: {error.strerror}"
         return "" if self._problem == before else self._problem
 
     def write(
-        self, backend: Backend, index: Index, position: Position, journal: Callable[[int], bytes]
+        self, backend: Backend, index: Index, position: Position, journal: Journal, *, folds: bool
     ) -> None:
         """Write a snapshot that covers the whole `journal`, which is read from a byte on.
 
-        What the last snapshot holds is copied from it. Raises `OSError`.
+        What the last snapshot holds is copied from it. Without `folds` the new entries alone are
+        added; the records since then stay in the journal. Raises `OSError`.
         """
         path = self.path(backend)
-        parts = _grown(backend, path, index, position, journal) or _anew(index, position, journal)
+        parts = _grown(backend, path, index, position, journal, folds=folds)
+        parts = parts or _anew(index, position, journal)
         raw = _text(index, parts, f"{self._folder}/{JOURNAL}")
         # Not flushed: the journal says the same, and a torn snapshot is recognised.
         self._size = backend.write(path, raw, flush=False).size
@@ -239,7 +240,7 @@ class Snapshots:
 
 def _is_at(fold: Fold | None, position: Position) -> bool:
     ids = head_ids(position.head)[:1]
-    return fold is not None and (fold.journal_id,) == ids and fold.bytes == position.bytes
+    return fold is not None and (fold.journal_id,) == ids and fold.records.bytes == position.bytes
 
 
 def _is_much(missing: int, entries: int) -> bool:
@@ -300,10 +301,14 @@ def _checked(raw: bytes) -> dict[str, Any]:
 def _fold(journal: dict[str, Any]) -> Fold:
     if not isinstance(journal, dict):
         raise TypeError("no journal is named")
-    journal_id, size = str(journal["id"]), int(journal["bytes"])
-    if "lines" not in journal:  # of policyctx 0.1
-        return Fold(journal_id, size, None)
-    return Fold(journal_id, size, int(journal["lines"]), int(journal["crc32"], 16))
+    entries = _part(journal.get("listed", journal))
+    return Fold(str(journal["id"]), _part(journal), entries)
+
+
+def _part(part: dict[str, Any]) -> Part:
+    if "lines" not in part:  # of policyctx 0.1
+        return Part(int(part["bytes"]))
+    return Part(int(part["bytes"]), int(part["lines"]), int(part["crc32"], 16))
 
 
 def _lines(found: dict[str, Any]) -> Iterator[dict[str, object]]:
@@ -343,11 +348,12 @@ def _parts_in(raw: bytes) -> _Parts | None:
 
 
 def _grown(
-    backend: Backend, path: str, index: Index, position: Position, journal: Callable[[int], bytes]
+    backend: Backend, path: str, index: Index, position: Position, journal: Journal, *, folds: bool
 ) -> _Parts | None:
     """Return the parts of the snapshot on the disk with what its journal has said since.
 
-    None where that is not the whole: entries were removed or replaced, or something is damaged.
+    Without `folds` that is the entries alone. None where that is not the whole: entries were
+    removed or replaced, or something is damaged.
     """
     try:
         last = _parts_in(backend.read(path))
@@ -355,51 +361,55 @@ def _grown(
         return None
     if last is None or (last.fold.journal_id,) != head_ids(position.head)[:1]:
         return None
-    if last.fold.number is None or last.fold.bytes > position.bytes:
+    fold, listed = last.fold, last.fold.entries
+    if listed.number < 0 or listed.bytes > position.bytes:
         return None
-    new = journal(last.fold.bytes)[: position.bytes - last.fold.bytes]
-    lists = []
-    kinds = (("saved", last.items, len(index)), ("record", last.records, len(index.records)))
-    for kind, before, number in kinds:
-        values = values_of_kind(new, kind)
-        if values is None or _number(before) + len(values) != number:
-            return None
-        lists.append(_SEPARATOR.join([before, *values] if before else values))
-    fold = last.fold._replace(
-        bytes=position.bytes,
-        number=position.number,
-        checksum=zlib.crc32(new, last.fold.checksum),
-    )
-    return _Parts(fold, *lists)
+    start = fold.records.bytes if folds else listed.bytes
+    new = journal(start)[: position.bytes - start]
+    later = new[listed.bytes - start :]
+    items = _longer(last.items, later, "saved", len(index))
+    entries = Part(position.bytes, position.number, zlib.crc32(later, listed.checksum))
+    records = _longer(last.records, new, "record", len(index.records)) if folds else last.records
+    fold = Fold(fold.journal_id, entries if folds else fold.records, entries)
+    return None if items is None or records is None else _Parts(fold, items, records)
+
+
+def _longer(before: bytes, journal: bytes, kind: str, number: int) -> bytes | None:
+    """Return values with those of a kind in the journal, None if they are not so many then."""
+    values = values_of_kind(journal, kind)
+    if values is None or _number(before) + len(values) != number:
+        return None
+    return _SEPARATOR.join([before, *values] if before else values)
 
 
 def _number(values: bytes) -> int:
     return values.count(b"\n") + 1 if values else 0
 
 
-def _anew(index: Index, position: Position, journal: Callable[[int], bytes]) -> _Parts:
+def _anew(index: Index, position: Position, journal: Journal) -> _Parts:
     """Return the parts of a new snapshot, copied from the journal as far as that is possible."""
     content = journal(0)[: position.bytes]
-    items = _values(content, "saved", len(index))
+    items = _longer(b"", content, "saved", len(index))
     if items is None:
-        items = [encoded(encode(entry.as_json())) for entry in index]
-    records = _values(content, "record", len(index.records))
+        items = _SEPARATOR.join(encoded(encode(entry.as_json())) for entry in index)
+    records = _longer(b"", content, "record", len(index.records))
     if records is None:
-        records = [encoded(encode(record)) for record in index.records]
-    fold = Fold(head_ids(position.head)[0], position.bytes, position.number, zlib.crc32(content))
-    return _Parts(fold, _SEPARATOR.join(items), _SEPARATOR.join(records))
+        records = _SEPARATOR.join(encoded(encode(record)) for record in index.records)
+    whole = Part(position.bytes, position.number, zlib.crc32(content))
+    fold = Fold(head_ids(position.head)[0], whole, whole)
+    return _Parts(fold, items, records)
+
+
+def _as_json(part: Part) -> dict[str, JSON]:
+    return {"bytes": part.bytes, "lines": part.number, "crc32": f"{part.checksum:08x}"}
 
 
 def _text(index: Index, parts: _Parts, journal: str) -> bytes:
     """The snapshot as JSON, one item a line."""
     fold = parts.fold
-    known: JSON = {
-        "id": fold.journal_id,
-        "path": journal,
-        "bytes": fold.bytes,
-        "lines": fold.number,
-        "crc32": f"{fold.checksum:08x}",
-    }
+    known = {"id": fold.journal_id, "path": journal, **_as_json(fold.records)}
+    if fold.entries != fold.records:
+        known["listed"] = _as_json(fold.entries)
     text = b'","journal":%b,\n"roots":%b,\n"in_flight":%b%b%b%b%b%b' % (
         encoded(encode(known)),
         encoded(encode(index.roots)),
@@ -412,12 +422,6 @@ def _text(index: Index, parts: _Parts, journal: str) -> bytes:
     )
     text = with_escaped_halves(text)
     return b"%b%08x%b" % (_START, zlib.crc32(text), text)
-
-
-def _values(journal: bytes, kind: str, number: int) -> list[bytes] | None:
-    """Return the values of one kind in a journal; None when some are out of date or damaged."""
-    found = values_of_kind(journal, kind)
-    return found if found is not None and len(found) == number else None
 
 
 def recalled_records(backend: Backend, folder: str, snapshot: str) -> list[dict[str, Any]] | None:
@@ -437,11 +441,12 @@ def recalled_records(backend: Backend, folder: str, snapshot: str) -> list[dict[
     records: list[bytes] = []
     if found is not None:
         fold, folded = found.fold, with_halves(found.records)
-        if fold.number is None or (fold.journal_id,) != ids[:1]:
+        if fold.records.number < 0 or (fold.journal_id,) != ids[:1]:
             return None
-        if zlib.crc32(memoryview(content)[: fold.bytes]) != fold.checksum:
+        if zlib.crc32(memoryview(content)[: fold.entries.bytes]) != fold.entries.checksum:
             return None
-        start, number, records = fold.bytes, fold.number, [folded] if folded else []
+        start, number, _ = fold.records
+        records = [folded] if folded else []
     lines = content[start:].split(b"\n")
     if not ids or lines.pop():
         return None

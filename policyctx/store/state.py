@@ -1,8 +1,9 @@
 """`State`: the index and the records of one session, shared by its threads and processes.
 
 The journal is the truth. The snapshot saves reading a long journal, and is a second copy in case
-the journal is damaged. If both are damaged, the index is rebuilt from the files. Of all of them,
-only values that this store could have written are believed.
+the journal is damaged, of the newest records only once the session is closed. If both are damaged,
+the index is rebuilt from the files. Of all of them, only values that this store could have written
+are believed.
 """
 
 import os
@@ -311,7 +312,8 @@ class State:
                 return
             with self.writing(backend) as index:
                 if not self._snapshots.covers(backend, self._position):
-                    self._snapshots.write(backend, index, self._position, self._journal(backend))
+                    log = self._journal(backend)
+                    self._snapshots.write(backend, index, self._position, log, folds=True)
 
     @property
     def _is_only_read(self) -> bool:
@@ -454,8 +456,9 @@ class State:
         self, backend: Backend, read: journal.JournalRead, copy: IndexSnapshot | None
     ) -> None:
         """Apply a journal that was not read before, or that is another than the known one."""
-        before, known = self.index, self._position
+        before, known, fold = self.index, self._position, copy and copy.fold
         self.index = copy.index if copy and read.skipped_fold else Index()
+        self.index.records += read.records
         self._snapshots.begin(copy if read.skipped_fold else None)
         self._apply(backend, read, copy)
         for entry in self._still_held(backend):
@@ -463,7 +466,7 @@ class State:
         ids = journal.head_ids(read.position.head)
         if not ids:
             self._repair(backend, copy, "the first line of the journal could not be read")
-        elif copy and copy.fold.journal_id == ids[0] and read.position.bytes < copy.fold.bytes:
+        elif fold and fold.journal_id == ids[0] and read.position.bytes < fold.entries.bytes:
             self._repair(backend, copy, "the journal was cut off")
         if known is not None and not journal.continues(known, read.position):
             self.index = self.index.with_missing(before)

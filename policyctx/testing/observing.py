@@ -20,7 +20,7 @@ from policyctx.policy.lookup import Level, RulePath, levels, matches, nearest_gi
 from policyctx.policy.models import Step
 from policyctx.policy.models.gates import COMPARISONS, GATES
 from policyctx.policy.nodes import Node, elements_of, pairs_of, steps_of
-from policyctx.turns.compacting import Compacted
+from policyctx.turns.result import Compacted
 
 Sides: TypeAlias = tuple[str, ...]
 

@@ -17,7 +17,6 @@ import threading
 import unicodedata
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache, partial
 from importlib.util import find_spec
 from itertools import count, pairwise
@@ -239,13 +238,13 @@ def _in_ascii(part: re.Match[str]) -> str:
     return rf"[^{_SPACE}]" if found == r"\S" else f"[{_IN_ASCII[found]}]"
 
 
-@dataclass(slots=True)
 class _First:
     """What a process counts before it loads a library."""
 
-    left: int = _FIRST_CHARS
-    """Characters that may still be; negative once the library is loaded."""
-    by_ranks: ByRanks | None = None
+    def __init__(self) -> None:
+        self.left = _FIRST_CHARS
+        """Characters that may still be; negative once the library is loaded."""
+        self.by_ranks: ByRanks | None = None
 
     def end(self) -> None:
         """Count no more, since a library is loaded."""

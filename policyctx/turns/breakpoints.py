@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
+from types import MappingProxyType
 from typing import Literal, NamedTuple, Self, TypeAlias
 
 from policyctx.definitions.items import Message, Path, Ttl
@@ -70,8 +70,7 @@ def anchors(end: int, removable: int | None, back: Callable[[int], int | None]) 
     return Anchors(last if removable is None else back(removable - 1), last)
 
 
-@dataclass(frozen=True, slots=True)
-class BreakpointPlace:
+class BreakpointPlace(NamedTuple):
     """A part of a request beside its messages, or the end of the messages, as the caller gave it.
 
     `end` is the last place in it that may have a marker, and `given` has the markers of the caller
@@ -79,7 +78,7 @@ class BreakpointPlace:
     """
 
     end: int | None = None
-    given: Mapping[int, Ttl] = field(default_factory=dict)
+    given: Mapping[int, Ttl] = MappingProxyType({})
 
 
 class Breakpoint(NamedTuple):

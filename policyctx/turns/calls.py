@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from policyctx.compaction.restoration import FileReader
+from policyctx.compaction.assembly import FileReader
 from policyctx.compaction.summarizers import (
     ExtractiveSummarizer,
     NoSummarizer,
@@ -34,7 +34,6 @@ from policyctx.store.opening import path_of
 from policyctx.tokens.refusals import refusal_of
 from policyctx.tokens.usage import usage_of
 from policyctx.turns.breakpoints import Breakpoints, Marked, Placing
-from policyctx.turns.compacting import Compacting, NotCompacted
 from policyctx.turns.effects import (
     BeforeCompaction,
     Holds,
@@ -47,9 +46,8 @@ from policyctx.turns.effects import (
 from policyctx.turns.knowledge import Knowledge
 from policyctx.turns.known_list import KnownList
 from policyctx.turns.memory import Memory, Totals
-from policyctx.turns.recorder import Recorder
 from policyctx.turns.reporting import Notices, Reporting, log_blindness, note
-from policyctx.turns.result import Result
+from policyctx.turns.result import NotCompacted, Result
 
 # Summarizers that need no package and no settings, and that ask nobody.
 _NEVER_REFUSED = (EXTRACTIVE, NONE)
@@ -81,6 +79,8 @@ class Calls:
         """Those that a warning was given of."""
         recorder = None
         if record is not None:
+            from policyctx.turns.recorder import Recorder
+
             path = path_of("record", record, knowledge.session_id)
             about = knowledge.session_id, knowledge.shapes, knowledge.clock
             recorder = Recorder(path, *about, self._policy.model.name)
@@ -454,6 +454,8 @@ class Calls:
         request: Request,
     ) -> Turn[tuple[KnownList, Result]]:
         """Replace history by a summary, after the turn's other decisions were carried out."""
+        from policyctx.turns.compacting import Compacting
+
         compacting = Compacting(
             known,
             replacing,

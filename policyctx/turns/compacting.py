@@ -5,7 +5,6 @@ the list unchanged, and a warning says why.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, repeat
 from operator import is_
@@ -13,8 +12,9 @@ from time import monotonic
 from typing import Literal, NamedTuple, cast
 
 from policyctx.compaction import assembly
+from policyctx.compaction.assembly import FileReader, RestoredFile
 from policyctx.compaction.file_access import accesses, unknown_readers
-from policyctx.compaction.restoration import FileReader, Restoration, RestoredFile, WorkingFiles
+from policyctx.compaction.restoration import Restoration, WorkingFiles
 from policyctx.compaction.summarizers import Summarizer, Worker
 from policyctx.definitions.items import Author, Item, Message
 from policyctx.definitions.names import NONE
@@ -34,48 +34,20 @@ from policyctx.planning.placeholders import content_hash
 from policyctx.policy.models import Policy
 from policyctx.policy.models.compaction import Summary
 from policyctx.store.content import Content, Origin
-from policyctx.turns.effects import (
-    AskBefore,
-    BeforeCompaction,
-    CompactionAhead,
-    ReadFiles,
-    Remember,
-    Save,
-    Turn,
-)
+from policyctx.turns.compaction_effects import AskBefore, ReadFiles
+from policyctx.turns.effects import BeforeCompaction, CompactionAhead, Remember, Save, Turn
 from policyctx.turns.known_list import KnownList
 from policyctx.turns.replacement import Replaced, Replacement, digest_of_traces
 from policyctx.turns.replacements import Replacements
+from policyctx.turns.result import Compacted, NotCompacted
 from policyctx.turns.summarising import Summarised, Summarising
 
 _WRITTEN_ROLES = ("user", "assistant")
 # The requirements ask for a list that ends so if nothing behind the summary stays.
 _ENDS_ON_REPLY = "the list ends with an assistant message"
-_NOT_SUMMARISED = Reason("not_summarised")
 # The files of a compaction have this share of the time that its summary has, and at least so many
 # seconds.
 _FILES_SHARE, _LEAST_SECONDS = 1 / 6, 2.0
-
-
-@dataclass(frozen=True, slots=True)
-class Compacted:
-    """A compaction that was made."""
-
-    replaced: Replaced
-    """The list; its sources and places are those in the list before, as it was given."""
-    replacement: Replacement
-    summary: str
-    stats: assembly.CompactStats
-    archive_path: str | None
-    """Absolute; None where nothing was archived."""
-    warnings: tuple[str, ...] = ()
-    added: Added = field(default_factory=Added)
-    """The sizes of what it wrote."""
-
-    @property
-    def messages(self) -> list[Message]:
-        """The list in which the messages are replaced."""
-        return self.replaced.messages
 
 
 class _InTime:
@@ -130,16 +102,6 @@ class _WithoutSecrets(NamedTuple):
     def read(self, resolved: str, most_bytes: int) -> str:
         """Return the text of the reader without secrets."""
         return self.door.text(self.reader.read(resolved, most_bytes))
-
-
-class NotCompacted(NamedTuple):
-    """A compaction that was not made: why, and the usage of the attempts at its summary."""
-
-    warnings: tuple[str, ...]
-    usage: assembly.SummaryUsage
-    reason: Reason = _NOT_SUMMARISED
-    refused: int = 0
-    """Tokens of a summary that was refused as too large for what it replaces; 0 for none."""
 
 
 class Compacting:

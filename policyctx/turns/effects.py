@@ -6,37 +6,26 @@ synchronously and asynchronously, by the driver that runs it:
     files = yield from Save(contents, recorded=True).ask()
 
 The driver raises whatever a failed effect raises at this expression, so a turn handles a failure
-with an ordinary `try` and `except`. One effect calls the hook that may decline a compaction.
+with an ordinary `try` and `except`. `compaction_effects` has those of a compaction.
 """
 
 from __future__ import annotations
 
-import inspect
 import os
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Generator, Mapping, Sequence
-from contextvars import copy_context
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar, cast
 
 from policyctx import lazy
-from policyctx.compaction.assembly import History, SummaryRequest, Verified
-from policyctx.compaction.file_access import FileAccess
-from policyctx.compaction.restoration import FileReader, Restoration, restore
-from policyctx.compaction.summarizers import Summarizer, asked, asked_async
 from policyctx.definitions.items import Message
-from policyctx.errors import StoreError, in_words
+from policyctx.errors import StoreError
 from policyctx.messages.json_text import JSON
 from policyctx.paths import File
-from policyctx.planning.decisions import Reason
-from policyctx.policy.models.compaction import Restore
-from policyctx.policy.models.compaction import Summary as SummarySettings
 from policyctx.store.backend import Root
 from policyctx.store.content import Content
 from policyctx.store.files import rests_of
-from policyctx.tokens.counter import TokenCounter
 
 T = TypeVar("T")
 Record: TypeAlias = "Mapping[str, JSON]"
@@ -104,15 +93,14 @@ def given_turn(value: T) -> Turn[T]:
     return value
 
 
-@dataclass(frozen=True, slots=True)
 class Save(Effect["list[File]"]):
     """Save all contents or none, and return the file of each; raises `StoreError`.
 
     `recorded` says that `Remember` follows. That effect waits for the disk, so this one need not.
     """
 
-    contents: tuple[Content, ...]
-    recorded: bool
+    def __init__(self, contents: tuple[Content, ...], *, recorded: bool) -> None:
+        self.contents, self.recorded = contents, recorded
 
     def perform(self, store: SessionStore) -> list[File]:
         """Save the contents in the store, then what their texts are without."""
@@ -122,14 +110,14 @@ class Save(Effect["list[File]"]):
         return files
 
 
-@dataclass(frozen=True, slots=True)
 class Holds(Effect[bool]):
     """Return whether the store still holds the content at a path, as it was saved.
 
     A store may have a method `holds` for this; otherwise the content is read.
     """
 
-    path: str
+    def __init__(self, path: str) -> None:
+        self.path = path
 
     def perform(self, store: SessionStore) -> bool:
         """Ask the store, or read the content."""
@@ -143,22 +131,20 @@ class Holds(Effect[bool]):
         return True
 
 
-@dataclass(frozen=True, slots=True)
 class Remember(Effect[None]):
     """Keep records that the session reads after a restart; raises `StoreError`.
 
     Records that are not `important` are written without waiting for the disk.
     """
 
-    records: tuple[Record, ...]
-    important: bool = True
+    def __init__(self, records: tuple[Record, ...], *, important: bool = True) -> None:
+        self.records, self.important = records, important
 
     def perform(self, store: SessionStore) -> None:
         """Append the records to those of the store."""
         store.remember(self.records, flush=self.important)
 
 
-@dataclass(frozen=True, slots=True)
 class Recall(Effect["list[dict[str, JSON]]"]):
     """Return every record of the session, oldest first; raises `StoreError`."""
 
@@ -167,7 +153,6 @@ class Recall(Effect["list[dict[str, JSON]]"]):
         return store.records()
 
 
-@dataclass(frozen=True, slots=True)
 class FindRoot(Effect["tuple[int, int] | None"]):
     """Return the device and inode numbers of the store's root folder, None if it does not exist.
 
@@ -176,7 +161,8 @@ class FindRoot(Effect["tuple[int, int] | None"]):
 
     may_block: ClassVar[bool] = False
 
-    file: str = ""
+    def __init__(self, file: str = "") -> None:
+        self.file = file
 
     def perform(self, store: SessionStore) -> tuple[int, int] | None:
         """Look the folder up on the disk."""
@@ -194,82 +180,6 @@ class FindRoot(Effect["tuple[int, int] | None"]):
     async def perform_async(self, store: SessionStore) -> tuple[int, int] | None:
         """Look the folder up in this thread, which is quicker than starting one."""
         return self.perform(store)
-
-
-@dataclass(frozen=True, slots=True)
-class Summarise(Effect[str]):
-    """Ask a summarizer once, and return the text of the summary; raises `SummaryError`."""
-
-    summarizer: Summarizer
-    request: SummaryRequest
-
-    def perform(self, store: SessionStore) -> str:
-        """Call the summarizer, and wait for its answer up to the timeout of the request."""
-        del store
-        return asked(self.summarizer, self.request)
-
-    async def perform_async(self, store: SessionStore) -> str:
-        """Await an asynchronous summarizer, or call a synchronous one in a thread."""
-        del store
-        return await asked_async(self.summarizer, self.request)
-
-
-@dataclass(frozen=True, slots=True)
-class Verify(Effect["Verified"]):
-    """Compare a model's summary with what the extractive one would hold; see `verified`."""
-
-    summary: str
-    history: History
-    settings: SummarySettings
-    most_words: int
-    """Words that what is missing may take."""
-    beside: tuple[str, ...] = ()
-    """Texts that will be beside the summary."""
-
-    def perform(self, store: SessionStore) -> Verified:
-        """Gather the contents of the history, and append what the summary lacks."""
-        del store
-        # A fifth of what it takes to import a session.
-        from policyctx.compaction.verification import units_of, verified  # noqa: PLC0415
-
-        units = units_of(self.history)
-        return verified(self.summary, units, self.most_words, self.beside)
-
-
-@dataclass(frozen=True, slots=True)
-class Wait(Effect[None]):
-    """Let a number of seconds pass."""
-
-    seconds: float
-
-    def perform(self, store: SessionStore) -> None:
-        """Block this thread."""
-        del store
-        time.sleep(self.seconds)
-
-    async def perform_async(self, store: SessionStore) -> None:
-        """Let the event loop run other tasks."""
-        del store
-        await lazy.asyncio.sleep(self.seconds)
-
-
-@dataclass(frozen=True, slots=True)
-class ReadFiles(Effect["Restoration"]):
-    """Read files of the working directory again, the most recently accessed first."""
-
-    accessed: tuple[FileAccess, ...]
-    settings: Restore
-    counter: TokenCounter
-    visible: frozenset[str]
-    """Paths whose content the kept messages still show."""
-    reader: FileReader
-
-    def perform(self, store: SessionStore) -> Restoration:
-        """Read the files through the reader, within the limits of the settings."""
-        del store
-        return restore(
-            self.accessed, self.settings, self.reader, self.counter, visible=self.visible
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,70 +214,3 @@ class BeforeCompaction(Protocol):
 
     def __call__(self, ahead: CompactionAhead, /) -> Answer | Awaitable[Answer]:
         """Return whether the compaction may be made."""
-
-
-@dataclass(frozen=True, slots=True)
-class AskBefore(Effect["Reason | None"]):
-    """Ask a caller's hook, and return why the compaction is not made; None if it may be made."""
-
-    hook: BeforeCompaction
-    ahead: CompactionAhead
-
-    def perform(self, store: SessionStore) -> Reason | None:
-        """Call the hook in this thread; what it returns to be awaited gets a loop of its own."""
-        del store
-        answer = self._called()
-        if not inspect.isawaitable(answer):
-            return _declined(answer)
-        context = copy_context()
-        # This thread may run an event loop already.
-        with lazy.futures.ThreadPoolExecutor(1, "policyctx-hook") as pool:
-            return pool.submit(context.run, lazy.asyncio.run, self._awaited(answer)).result()
-
-    async def perform_async(self, store: SessionStore) -> Reason | None:
-        """Await an asynchronous hook, or call a synchronous one in a thread."""
-        del store
-        if inspect.iscoroutinefunction(self.hook):
-            return await self._awaited(self.hook(self.ahead))
-        answer = await lazy.asyncio.to_thread(self._called)
-        return await self._awaited(answer) if inspect.isawaitable(answer) else _declined(answer)
-
-    def _called(self) -> object:
-        """Return what the hook returns, or the reason in place of an exception that it raises.
-
-        A future takes no `StopIteration`, so no exception leaves the thread.
-        """
-        try:
-            return self.hook(self.ahead)
-        except Exception as error:  # noqa: BLE001 - the hook's, which the reason names
-            return self._raised(error)
-
-    async def _awaited(self, answer: Awaitable[object]) -> Reason | None:
-        try:
-            return _declined(await answer)
-        except Exception as error:  # noqa: BLE001 - the hook's, which the reason names
-            return self._raised(error)
-
-    def _raised(self, error: Exception) -> Reason:
-        lazy.logging.getLogger("policyctx").error(
-            "session %s: the hook before a compaction raised an exception; the compaction of step"
-            " %s is not made",
-            self.ahead.session_id,
-            self.ahead.step,
-            exc_info=error,
-        )
-        return Reason("declined", {"why": f"it raised {in_words(error)}"})
-
-
-def _declined(answer: object) -> Reason | None:
-    """Return why an answer declines; None if it does not."""
-    if answer is None or answer is True:
-        return None
-    if isinstance(answer, Reason):
-        return answer
-    if answer is False:
-        return Reason("declined", {"why": "it gave no reason"})
-    if isinstance(answer, str):
-        return Reason("declined", {"why": " ".join(answer.split()) or "it gave no reason"})
-    kind = type(answer).__name__
-    return Reason("declined", {"why": f"it returned {kind}, not None, a bool or a text"})

@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
 from functools import cached_property
 from itertools import chain, groupby
 
@@ -81,7 +80,7 @@ class LateResults:
             messages = list(self._given.messages)
             for i, found in edits.items():
                 messages[i] = edited_message(messages[i], found, shapes)
-            left = replace(self._given, messages=messages)
+            left = self._given._replace(messages=messages)
             late = LateResults(left, Reading(shapes, messages), *self._beside)
         before = _edges(self._given.messages, shapes)
         for is_whole in (False, True):

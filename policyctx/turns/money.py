@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 
 from policyctx.compaction.assembly import SummaryUsage
 from policyctx.pricing.dollars import CallPrices, dollars
-from policyctx.pricing.rows import row_of
 from policyctx.tokens.usage import FIVE_MINUTES, Summable, Usage
 
 
@@ -62,6 +61,8 @@ class Meter:
         `spared` are the tokens that its prompt would have had in addition without the policy;
         `prices` replace those of the model.
         """
+        from policyctx.pricing.rows import row_of
+
         row = row_of(model)
         self._ttl = usage.write_ttl or (row.cache.ttl if row and row.cache else self._ttl)
         self._caches |= bool(usage.cache_read or usage.cache_write)

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain, repeat
 from operator import is_, is_not, itemgetter
-from typing import Any, TypeAlias
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeAlias
 
 from policyctx.compaction.assembly import WrittenMessage
 from policyctx.definitions.items import Message, Path
@@ -30,14 +31,13 @@ Places: TypeAlias = "Mapping[Path, Path]"
 _MESSAGE_KEYS = ("role", "content")
 
 
-@dataclass(frozen=True, slots=True)
-class Replaced:
+class Replaced(NamedTuple):
     """A list in which compactions replaced messages."""
 
     messages: list[Message]
     sources: Sources
     """Of the messages in the list that the caller gave."""
-    places: Mapping[int, Places] = field(default_factory=dict)
+    places: Mapping[int, Places] = MappingProxyType({})
     """For each kept message that was edited, by its position: where its markers are left."""
 
 

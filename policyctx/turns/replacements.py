@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import chain, pairwise
 
 from policyctx.compaction.assembly import WrittenMessage
@@ -89,7 +89,7 @@ class Replacements:
         self.back -= {*replacement.gone}
         reading = reading or Reading(self.shapes, made.messages)
         self._replaced = self._with_late_results(made, reading, Ledger())
-        return replace(self._replaced, messages=self._replaced.messages[:])
+        return self._replaced._replace(messages=self._replaced.messages[:])
 
     @property
     def gone(self) -> frozenset[ItemKey]:

@@ -27,16 +27,15 @@ from policyctx.planning.take import NO_FILE, left_in_place
 from policyctx.policy.lookup import RulePath
 from policyctx.policy.models.steps import Step
 from policyctx.tokens.usage import Usage
-from policyctx.turns.compacting import Compacted, NotCompacted
 from policyctx.turns.effects import FindRoot, Recall, Record, Remember, SessionStore, Turn
 from policyctx.turns.known_list import KnownList
 from policyctx.turns.memory import Memory
-from policyctx.turns.recorder import Recorder
-from policyctx.turns.result import Result
+from policyctx.turns.result import Compacted, NotCompacted, Result
 
 if TYPE_CHECKING:
     from logging import Logger
 
+    from policyctx.turns.recorder import Recorder
     from policyctx.turns.telemetry import Telemetry
 
 # Levels of `logging`, which is slow to import.

@@ -4,16 +4,50 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
-from policyctx.compaction.assembly import SummaryUsage
+from policyctx.compaction.assembly import CompactStats, SummaryUsage
 from policyctx.definitions.items import Message
 from policyctx.messages.sources import Sources, indices, joined, through
 from policyctx.planning.conversation import Conversation
+from policyctx.planning.decisions import Reason
+from policyctx.planning.facts import Added
 from policyctx.planning.ledger import LedgerEntry
 from policyctx.planning.plan import Plan
 from policyctx.turns.breakpoints import Breakpoints
-from policyctx.turns.compacting import Compacted
 from policyctx.turns.memory import Memory
+from policyctx.turns.replacement import Replaced, Replacement
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """A compaction that was made."""
+
+    replaced: Replaced
+    """The list; its sources and places are those in the list before, as it was given."""
+    replacement: Replacement
+    summary: str
+    stats: CompactStats
+    archive_path: str | None
+    """Absolute; None where nothing was archived."""
+    warnings: tuple[str, ...] = ()
+    added: Added = field(default_factory=Added)
+    """The sizes of what it wrote."""
+
+    @property
+    def messages(self) -> list[Message]:
+        """The list in which the messages are replaced."""
+        return self.replaced.messages
+
+
+class NotCompacted(NamedTuple):
+    """A compaction that was not made: why, and the usage of the attempts at its summary."""
+
+    warnings: tuple[str, ...]
+    usage: SummaryUsage
+    reason: Reason = Reason("not_summarised")
+    refused: int = 0
+    """Tokens of a summary that was refused as too large for what it replaces; 0 for none."""
 
 
 @dataclass(frozen=True, slots=True)

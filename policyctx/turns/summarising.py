@@ -5,8 +5,7 @@ from dataclasses import replace
 from time import monotonic
 from typing import NamedTuple
 
-from policyctx.compaction import prompt
-from policyctx.compaction.assembly import SummaryRequest, SummaryUsage
+from policyctx.compaction import assembly, prompt
 from policyctx.compaction.summarizers import (
     ExtractiveSummarizer,
     ModelSummarizer,
@@ -21,7 +20,8 @@ from policyctx.policy.values import Share
 from policyctx.pricing.dollars import dollars, prices_of
 from policyctx.tokens.encoders import words_in
 from policyctx.tokens.usage import Usage
-from policyctx.turns.effects import Summarise, Turn, Verify, Wait
+from policyctx.turns.compaction_effects import Summarise, Verify, Wait
+from policyctx.turns.effects import Turn
 
 # Jitter: sessions that a provider rejected at the same time must not retry at the same time. A
 # wait that the policy sets is shortened by up to this share, one that the provider asks for is
@@ -34,7 +34,7 @@ class Summarised(NamedTuple):
 
     text: str | None
     """The accepted summary; None if no summary was accepted."""
-    usage: SummaryUsage
+    usage: assembly.SummaryUsage
     warnings: tuple[str, ...] = ()
     """Why there is no summary, or why another summarizer made it than the policy names."""
     too_large: int = 0
@@ -51,7 +51,7 @@ class Summarising:
     def __init__(
         self,
         summarizer: Summarizer,
-        request: SummaryRequest,
+        request: assembly.SummaryRequest,
         replaced_tokens: int,
         price: Prices | None,
     ) -> None:
@@ -73,7 +73,7 @@ class Summarising:
         Nobody is asked where the settings want no summary, whoever the summarizer is.
         """
         if self._settings.by == NONE:
-            return Summarised(NoSummarizer().summarize(self._request), SummaryUsage())
+            return Summarised(NoSummarizer().summarize(self._request), assembly.SummaryUsage())
         # The extractive summary is the same each time.
         is_extractive = isinstance(self._summarizer, ExtractiveSummarizer)
         text, stopped = yield from self._attempt(1 if is_extractive else self._settings.attempts)
@@ -126,7 +126,7 @@ class Summarising:
             # Its traceback refers to this turn, and a turn that refers to itself is freed late.
             self._errors.append(error.with_traceback(None))
             return None
-        text = prompt.with_pinned(answer, request.pinned)
+        text = assembly.with_pinned(answer, request.pinned)
         wrong = prompt.rejection(
             text,
             self._replaced_tokens,
@@ -162,7 +162,7 @@ class Summarising:
     def _verified(self, text: str) -> Turn[str]:
         """Return an accepted summary with what it lacks of the user's words."""
         settings, pinned = self._settings, self._request.pinned
-        bare = prompt.without_pinned(text, pinned)
+        bare = assembly.without_pinned(text, pinned)
         allowed = prompt.tokens_allowed(self._replaced_tokens, self._request)
         words = prompt.words_asked_for(settings, allowed)
         room = max(prompt.reserved(words), words - words_in(text))
@@ -171,7 +171,7 @@ class Summarising:
         except Exception as error:  # noqa: BLE001 - the summary is made and paid for
             self._warnings.append(f"the summary is not verified: {in_words(error)}")
             return text
-        longer = prompt.with_pinned(found.text, pinned)
+        longer = assembly.with_pinned(found.text, pinned)
         replaced, counter = self._replaced_tokens, self._request.counter
         if prompt.problem(longer, replaced, settings, counter, pinned) or prompt.over_limit(
             longer, replaced, self._request
@@ -193,7 +193,7 @@ class Summarising:
         bills = tuple(self._request.bills)
         billed = sum(bills, Usage(0))
         price = None if self._price is None else prices_of(self._price)
-        usage = SummaryUsage(
+        usage = assembly.SummaryUsage(
             attempts=self._attempts,
             input_tokens=billed.input,
             output_tokens=billed.output,

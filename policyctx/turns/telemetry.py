@@ -21,8 +21,7 @@ from opentelemetry.trace import Span, StatusCode, Tracer
 from policyctx.planning.compact import Replacing
 from policyctx.planning.plan import StepReport
 from policyctx.tokens.usage import Usage
-from policyctx.turns.compacting import Compacted, NotCompacted
-from policyctx.turns.result import Result
+from policyctx.turns.result import Compacted, NotCompacted, Result
 
 CONVERSATION = "gen_ai.conversation.id"
 COMPACTED = "gen_ai.conversation.compacted"

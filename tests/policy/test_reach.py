@@ -94,7 +94,7 @@ def read(value: dict[str, Any]) -> Checked:
     policy, root = loaded(
         PolicySource("p.yaml", json.dumps(value, ensure_ascii=False)), variables={}
     )
-    return Checked(root, policy)
+    return Checked(root, policy, {})
 
 
 def treatments(checked: Checked, item_type: str, among: Sequence[str] = ()) -> Iterator[Treatment]:

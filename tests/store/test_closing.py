@@ -60,12 +60,32 @@ def test_an_index_names_its_journal_and_the_byte_up_to_which_it_covers_it(
         any_store.save([result(f"call_{i}", str(i))])
         covered = index_of(Path(any_store.root))["journal"]
         content = (any_store.root / covered["path"]).read_bytes()
-        lines = content[covered["bytes"] :].splitlines()
+        lines = content[covered.get("listed", covered)["bytes"] :].splitlines()
         left = [json.loads(line)["saved"]["item_id"] for line in lines if b'"saved"' in line]
         assert [*ids_in(Path(any_store.root)), *left] == [f"call_{n}" for n in range(i + 1)]
     any_store.close()
     covered = index_of(Path(any_store.root))["journal"]
     assert covered["bytes"] == (any_store.root / covered["path"]).stat().st_size
+
+
+@pytest.mark.parametrize("ends", ["closed", "left"])
+def test_a_turn_does_not_write_the_records_of_all_earlier_turns_into_the_index(
+    tmp_path: Path, ends: str
+) -> None:
+    store, records = ContextFileSystem(tmp_path, sync="never"), []
+    for i in range(20):
+        [file] = store.save([result(f"call_{i}", str(i))], recorded=True)
+        records.append({"item_id": f"call_{i}", "path": file.relative_path, "state": "offloaded"})
+        store.remember(records[-1:])
+        assert ids_in(tmp_path) == [f"call_{n}" for n in range(i + 1)]
+        assert len(index_of(tmp_path)["records"]) == 1
+    if ends == "closed":
+        store.close()
+        assert index_of(tmp_path)["records"] == records
+    again = ContextFileSystem(tmp_path)
+    assert (again.records(), again.notices) == (records, ())
+    assert [entry.item_id for entry in again.list()] == ids_in(tmp_path)
+    assert again.records() == records
 
 
 @pytest.mark.parametrize("opening", ["records", "list", "session"])

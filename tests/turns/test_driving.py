@@ -21,6 +21,7 @@ from policyctx.messages.json_text import JSON
 from policyctx.paths import File
 from policyctx.store.content import Content, Origin
 from policyctx.turns import driving
+from policyctx.turns.compaction_effects import Wait
 from policyctx.turns.effects import (
     Effect,
     FindRoot,
@@ -29,7 +30,6 @@ from policyctx.turns.effects import (
     Save,
     SessionStore,
     Turn,
-    Wait,
 )
 from policyctx.turns.reporting import Writes
 

@@ -40,7 +40,7 @@ def findings(root: Node, policy: Policy, *, advice: bool = False) -> list[Diagno
     `root` is the resolved tree that `policy` was validated from; no error may be left in it. A
     policy far larger than a person writes is looked at in part.
     """
-    checked = Checked(root, policy)
+    checked = Checked(root, policy, {})
     found: list[Diagnostic] = []
     for check in (*_CHECKS, steps.edits_without_gate)[: None if advice else -1]:
         with suppress(TooLargeError):

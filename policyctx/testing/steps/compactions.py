@@ -23,8 +23,7 @@ from policyctx.testing.steps.files import bytes_of
 from policyctx.testing.tables import Table, pairs_in
 from policyctx.testing.world import World
 from policyctx.tokens.counter import counter_for
-from policyctx.turns.compacting import Compacted
-from policyctx.turns.result import Result
+from policyctx.turns.result import Compacted, Result
 
 # A wait is twice the one before it; jitter shortens each by up to a quarter.
 _LEAST_GROWTH = 1.5

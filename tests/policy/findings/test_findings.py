@@ -30,7 +30,7 @@ def cases() -> list[tuple[str, list[str]]]:
 def found_in(text: str, *, advice: bool = False) -> list[Diagnostic]:
     root = extended(PolicySource("p.yaml", HEAD + text + "\n"), {}).root
     policy = Policy.model_validate(root.plain())
-    assert not [*inconsistencies(root), *wordings_without_source(Checked(root, policy))]
+    assert not [*inconsistencies(root), *wordings_without_source(Checked(root, policy, {}))]
     return findings(root, policy, advice=advice)
 
 
