@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import reduce
+from functools import cached_property, reduce
 from itertools import accumulate, chain
 from operator import add
 from typing import Any, NamedTuple, TypeVar
@@ -15,11 +15,11 @@ from policyctx.pricing.dollars import CallPrices, Dollars, dollars
 from policyctx.replay.accuracy import Check, Checks, checked, checks_of
 from policyctx.replay.cost import (
     BilledCall,
+    Cost,
     Costs,
     UneditedCosts,
     billed_calls,
     costs_of,
-    scales_of,
 )
 from policyctx.replay.simulated import Regret, SimulatedSession, StepUse, SummaryCall, TypeTokens
 from policyctx.replay.terms import Contradiction
@@ -99,14 +99,14 @@ class Net(Summable):
 
 def net_of(session: SimulatedSession, billed: Sequence[BilledCall]) -> Net:
     """Return the net of one session, whose calls are `billed`; without prices it has no $."""
-    costs = costs_of(billed)
+    sides = [call.costs.unedited for call in billed], [call.costs.edited for call in billed]
     without, edited = (
         Charge(len(billed), cost.prompt, 0, replace(cost.dollars, output=0.0))
-        for cost in (costs.unedited, costs.edited)
+        for cost in map(Cost.sum_of, sides)
     )
     is_priced = all(call.call.terms.prices is not None for call in billed)
     # The provider's tokens for each counted one.
-    factors = [scale.factor for scale in scales_of(session.calls)]
+    factors = [call.scale.factor for call in billed]
     summaries = [_summary(one, factors, is_priced=is_priced) for one in session.summaries]
     reads = ReReads(session, billed, factors, is_priced=is_priced)
     re_reads = (charge for _, charge in reads.charges(session.regrets))
@@ -150,9 +150,12 @@ class ReReads:
     ) -> None:
         self._session, self._billed, self._factors = session, billed, factors
         self._is_priced = is_priced
-        # What a token of a range costs to read from the call with this index on, until the end.
-        read = [self._paid(call, 1, 0, 0).prompt if is_priced else 0.0 for call in billed]
-        self._read_from = [*accumulate(reversed(read), initial=0.0)][::-1]
+
+    @cached_property
+    def _read_from(self) -> Sequence[float]:
+        """What a token of a range costs to read from the call with an index on, until the end."""
+        read = [self._paid(call, 1, 0, 0).prompt for call in self._billed]
+        return [*accumulate(reversed(read), initial=0.0)][::-1]
 
     def charges(self, regrets: Iterable[Regret]) -> Iterator[tuple[int, Charge]]:
         """Yield the number of each call whose reply used ranges, and what they cost together."""

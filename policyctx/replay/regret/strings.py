@@ -7,7 +7,7 @@ Of a language written without spaces it is some characters in a row.
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from itertools import accumulate
 from typing import NamedTuple, ParamSpec, TypeVar, cast
 
@@ -23,17 +23,21 @@ _RUN = re.compile(rf"[\d{_CJK}]{{{GRAM},}}")
 # How a patch of many agents begins.
 PATCH = "*** Begin Patch"
 
-_WORDY = rf"[^\W{_CJK}]"
-_TOKEN = re.compile(rf"{_WORDY}(?:{_WORDY}|[./@:-]){{3,}}{_WORDY}")
+_SIGNS = re.compile(rf"[{_CJK}]+")
+_ASCII = re.compile(r"[\0-\x7f]+")
+_TOKEN = re.compile(r"\w[\w./@:-]{3,}\w")
+# In most texts, and quicker.
+_ASCII_TOKEN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./@:-]{3,}[A-Za-z0-9_]")
 _PARTS = re.compile(r"[/.:@]+")
 _MARK = re.compile(r"[_/.@\d]|[a-z][A-Z]")
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _LONG, _SHORT, _DIGITS, _LINE = 8, 5, 3, 30
-# As `nl` and `grep -n` write the file and the number before a line.
-_BEFORE_LINE = re.compile(r"\s*(?:[\w./-]+[:-])?\d+[\t\u2192:|-]")
+# Lines, without the file and the number that `nl` and `grep -n` write before them.
+_LINES = re.compile(r"^(?:[^\S\n]*(?:[\w./-]+[:-])?\d+[\t\u2192:|-])?(.*)$", re.MULTILINE)
 # A test is named after what it tests.
 _ENDING = re.compile(r"(?:_test|\.spec|\.test|Test)?(?:\.\w{1,5})?$")
 _SEPARATORS = bytes(sign for sign in range(128) if not chr(sign).isalnum())
+_SEPARATORS_IN_LINES = _SEPARATORS.replace(b"\n", b"")
 P = ParamSpec("P")
 T = TypeVar("T")
 # A line that is longer than this is data: only what is around a string is read of it.
@@ -43,33 +47,42 @@ _AROUND = 120
 NEAR = 20
 
 
-def rare_strings(text: str, *, keys: bool = True) -> dict[bytes, str]:
-    """Return the rare strings of a text, by what they are without separators and case.
+def rare_strings(read: str, wanted: frozenset[bytes] | None = None) -> dict[bytes, str]:
+    """Return the rare strings of a `plain` text, by what they are without separators and case.
 
-    Without `keys`, the names of the fields of JSON are left out.
+    Those that are not `wanted` are left out.
     """
-    read = plain(text, keys=keys)
+    if read.isascii():
+        tokens = _ASCII_TOKEN.findall(read)
+    else:
+        tokens = _TOKEN.findall(_SIGNS.sub(" ", read) if _has_signs(read) else read)
+    said = [one for token in dict.fromkeys(tokens) for one in _with_parts(token)]
+    lines = [line for one in _LINES.findall(read) if len(line := one.strip()) >= _LINE]
     found: dict[bytes, str] = {}
-    for token in dict.fromkeys(_TOKEN.findall(read)):
-        parts = _PARTS.split(token)
-        for one in parts if len(parts) == 1 else (token, *parts):
-            if _is_rare(one):
-                found.setdefault(bare(one), one)
-    for line in dict.fromkeys(read.split("\n")):
-        if len(line) < _LINE:
-            continue
-        number = _BEFORE_LINE.match(line)
-        said = line[number.end() if number else 0 :].strip()
-        if len(said) >= _LINE:
-            # A line is another string than a name of the same letters.
-            found.setdefault(bare(said) + b"\n", said)
+    for key, one in zip(_all_bare(said), said, strict=False):
+        if (wanted is None or key in wanted) and _is_rare(one):
+            found.setdefault(key, one)
+    for key, one in zip(_all_bare(lines), lines, strict=False):
+        # A line is another string than a name of the same letters.
+        if wanted is None or key + b"\n" in wanted:
+            found.setdefault(key + b"\n", one)
     return found
 
 
-def runs(text: str, *, keys: bool = True) -> Sequence[str]:
-    """Return what of a text is written without spaces."""
-    read = plain(text, keys=keys)
-    return () if read.isascii() else tuple(_RUN.findall(read))
+@lru_cache(maxsize=2**14)  # most names stand in many texts
+def _with_parts(token: str) -> tuple[str, ...]:
+    parts = _PARTS.split(token)
+    return (token,) if len(parts) == 1 else (token, *parts)
+
+
+def _has_signs(read: str) -> bool:
+    """Whether a text has signs of a language that is written without spaces."""
+    return not read.isascii() and _SIGNS.search(_ASCII.sub("", read)) is not None
+
+
+def runs(read: str) -> Sequence[str]:
+    """Return what of a `plain` text is written without spaces."""
+    return tuple(_RUN.findall(read)) if _has_signs(read) else ()
 
 
 def grams(found: Iterable[str]) -> Iterator[tuple[bytes, str]]:
@@ -103,6 +116,12 @@ def parts_of(text: str) -> Sequence[bytes]:
 def bare(text: str) -> bytes:
     """Return a text in lower case without separators; bytes lose them much quicker than strings."""
     return text.lower().encode("utf-8", "surrogatepass").translate(None, _SEPARATORS)
+
+
+def _all_bare(lines: Sequence[str]) -> Sequence[bytes]:
+    """Return each of some texts of one line as `bare` does; together they are quicker."""
+    joined = "\n".join(lines).lower().encode("utf-8", "surrogatepass")
+    return joined.translate(None, _SEPARATORS_IN_LINES).split(b"\n")
 
 
 def plain(text: str, *, keys: bool = True) -> str:

@@ -10,7 +10,8 @@ EVERYTHING = st.text() | st.text(st.characters(codec=None), max_size=80)
 
 
 def strings_of(text: str) -> list[str]:
-    return [*rare_strings(text).values(), *(said for _, said in grams(runs(text)))]
+    read = plain(text)
+    return [*rare_strings(read).values(), *(said for _, said in grams(runs(read)))]
 
 
 @pytest.mark.parametrize(
@@ -76,8 +77,8 @@ def test_text_without_spaces_is_split_into_grams() -> None:
 
 def test_without_keys_only_the_values_of_json_are_read() -> None:
     text = '{"payment_method": "credit_card_7"}'
-    assert set(rare_strings(text).values()) == {"payment_method", "credit_card_7"}
-    assert list(rare_strings(text, keys=False).values()) == ["credit_card_7"]
+    assert set(rare_strings(plain(text)).values()) == {"payment_method", "credit_card_7"}
+    assert list(rare_strings(plain(text, keys=False)).values()) == ["credit_card_7"]
 
 
 @pytest.mark.parametrize(
@@ -116,3 +117,17 @@ def test_any_text_has_strings_that_stand_in_it(text: str) -> None:
 def test_strings_are_found_again_wherever_they_stand(before: str, after: str) -> None:
     text = f"{before} ORD-58213-KX 退款审批必须由主管 {after}"
     assert {"ORD-58213-KX", "退款审批必须由主"} <= set(strings_of(text))
+
+
+@given(
+    EVERYTHING, st.lists(st.sampled_from(["ORD-58213-KX", "src/a_b/12345", "taxRates", "x" * 40]))
+)
+def test_the_wanted_strings_of_a_text_are_those_of_all_that_are_wanted(
+    text: str, more: list[str]
+) -> None:
+    read = "\n".join([text, *more])
+    every = rare_strings(read)
+    wanted = frozenset([*every][::2])
+    assert [*rare_strings(read, wanted).items()] == [
+        (key, one) for key, one in every.items() if key in wanted
+    ]
