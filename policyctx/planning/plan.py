@@ -6,7 +6,7 @@ Nothing has happened yet. The decision on an item that stays is found when it is
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -98,12 +98,9 @@ class Plan:
     @cached_property
     def decisions(self) -> tuple[Decision, ...]:
         """The decision on each item that is out or is a candidate of a step, in order."""
-        return tuple(self.decisions_on(range(self.at.items)))
-
-    def decisions_on(self, positions: Iterable[int]) -> Iterator[Decision]:
-        """Yield those of the `decisions` that are on items at these positions."""
-        found = map(_Record(self).decision, positions)
-        return (d for d in found if d.step or d.action is not Action.KEEP)
+        record = _Record(self)
+        found = (record.decision(position) for position in range(self.at.items))
+        return tuple(d for d in found if d.step or d.action is not Action.KEEP)
 
     def decision(self, position: int) -> Decision:
         """Return the decision on one item; kept, with no step, if it is not a step's candidate."""

@@ -3,7 +3,6 @@
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from typing import NamedTuple
 
 from policyctx.policy.models import Prices
@@ -119,10 +118,5 @@ def payback(*, rewritten: int, freed: int, rates: Rates, ttl: int) -> Payback:
     must be written to it anew, for `ttl` seconds; `freed` are those that no later call reads any
     more.
     """
-    write, read = _exact(rates.write(ttl)), _exact(rates.read)
+    write, read = Fraction(str(rates.write(ttl))), Fraction(str(rates.read))
     return Payback(max(0, rewritten) * max(Fraction(0), write - read), freed * read)
-
-
-@lru_cache(maxsize=64)  # each turn compares the same rates
-def _exact(rate: float) -> Fraction:
-    return Fraction(str(rate))

@@ -288,16 +288,18 @@ class Costs:
         """Return the costs under one layout."""
         return self.layouts.get(layout, CostPair())
 
-    def __add__(self, other: Costs) -> Costs:
-        names = {**self.layouts, **other.layouts}
-        return Costs(
-            self.unedited + other.unedited,
-            self.edited + other.edited,
-            {
-                name: CostPair(*(a + b for a, b in zip(self.of(name), other.of(name), strict=True)))
-                for name in names
-            },
+    @classmethod
+    def sum_of(cls, many: Iterable[Costs]) -> Costs:
+        """Return what several sums come to together."""
+        found = list(many)
+        pairs = {
+            name: CostPair(*map(Cost.sum_of, zip(*(one.of(name) for one in found), strict=True)))
+            for name in dict.fromkeys(name for one in found for name in one.layouts)
+        }
+        unedited, edited = (
+            [getattr(one, name) for one in found] for name in ("unedited", "edited")
         )
+        return cls(Cost.sum_of(unedited), Cost.sum_of(edited), pairs)
 
 
 class BilledCall(NamedTuple):
@@ -352,8 +354,7 @@ class UneditedCosts:
         )
         key = tuple(layouts), prompts
         if key not in self._known:
-            whole = [call.unedited for call, *_ in calls]
-            self._known[key] = _costs(calls, whole, layouts, client)
+            self._known[key] = _costs(calls, [c.unedited for c, *_ in calls], layouts, client)
         return self._known[key]
 
 
@@ -394,15 +395,9 @@ def billed_calls(
             head = scale(sum(block.tokens for block in prompt.blocks[: prompt.head]))
         is_first = call.language_model not in called
         called.add(call.language_model)
-        recorded, sent_cost = before["recorded"], after[sent]
-        costs = Costs(
-            recorded,
-            sent_cost,
-            {
-                name: CostPair(before.get(name, recorded), after.get(name, sent_cost))
-                for name in shown
-            },
-        )
+        recorded, now = before["recorded"], after[sent]
+        pairs = {n: CostPair(before.get(n, recorded), after.get(n, now)) for n in shown}
+        costs = Costs(recorded, now, pairs)
         sizes = scale(prompt.tokens), scale(call.edited.tokens), head
         billed.append(BilledCall(call, *sizes, is_first, ttls, scale, costs, foreseen))
     return tuple(billed)
@@ -414,16 +409,7 @@ def _in_order(*names: cache.LayoutName) -> tuple[cache.LayoutName, ...]:
 
 def costs_of(calls: Sequence[BilledCall]) -> Costs:
     """Return what calls of one session cost together."""
-    found = [call.costs for call in calls]
-    layouts = {
-        name: CostPair(*map(Cost.sum_of, zip(*(one.layouts[name] for one in found), strict=True)))
-        for name in (found[0].layouts if found else ())
-    }
-    return Costs(
-        Cost.sum_of(one.unedited for one in found),
-        Cost.sum_of(one.edited for one in found),
-        layouts,
-    )
+    return Costs.sum_of(call.costs for call in calls)
 
 
 def _costs(
@@ -453,9 +439,9 @@ def _costs(
         model, rules = call.language_model, call.terms.cache or _NO_CACHE
         costs: dict[cache.LayoutName, Cost] = {}
         for layout in layouts:
-            if (simulator := caches.get((model, rules, layout))) is None:
-                simulator = cache.simulator_of(rules, layout)
-                caches[model, rules, layout] = simulator
+            if (model, rules, layout) not in caches:
+                caches[model, rules, layout] = cache.simulator_of(rules, layout)
+            simulator = caches[model, rules, layout]
             request = cache.CacheRequest(
                 prefixes.keys,
                 prefixes.tokens,

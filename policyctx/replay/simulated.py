@@ -399,16 +399,12 @@ def why_untouched(plans: Sequence[Plan]) -> str:
     """
     if not any(plan.conversation.policy.all_steps for plan in plans):
         return "the policy has no step"
-    of_results: list[Decision] = []
-    is_any = False
-    for plan in plans:
-        results = [i for i, item in enumerate(plan.items) if item.kind == _RESULT]
-        is_any = is_any or bool(results)
-        of_results += plan.decisions_on(results)
-    kept = of_results or [decision for plan in plans for decision in plan.decisions]
-    if not is_any and all(decision.reason.code == "gate_closed" for decision in kept):
+    results = [item for plan in plans for item in plan.items if item.kind == _RESULT]
+    kept = [decision for plan in plans for decision in plan.decisions]
+    of_results = [decision for decision in kept if decision.item.kind == _RESULT]
+    if not results and all(decision.reason.code == "gate_closed" for decision in kept):
         return "no tool result is sent to a model"
-    return _why_kept(kept, "result" if of_results else "item")
+    return _why_kept(of_results or kept, "result" if of_results else "item")
 
 
 def _why_kept(kept: Sequence[Decision], what: str) -> str:

@@ -313,10 +313,8 @@ class _Simulation:
     def walk(self, terms: Sequence[CallTerms]) -> None:
         """Walk through the recording; each call has its terms."""
         recording = self._recording
-        # Without breakpoints a cache has no use for anchors.
-        if (self._policy.places_breakpoints or "auto" in self._layouts) and any(
-            one.cache is not None and one.cache.kind != "prefix" for one in terms
-        ):
+        anchors = self._policy.places_breakpoints or "auto" in self._layouts
+        if anchors and any(one.cache and one.cache.kind != "prefix" for one in terms):
             self._to_come = EditsToCome()
         shares = call_shares(recording, self._blocks, self._facts())
         calls, contexts = recording.calls, recording.contexts()
@@ -356,9 +354,7 @@ class _Simulation:
             conversation, is_marked = result.plan.conversation, bool(call.marks)
             if why := why_unmarked(asked, conversation, context, is_marked=is_marked):
                 self._unmarked[why] += 1
-        plan = result.plan
-        if len(results) > 1:
-            plan = replace(plan, new=tuple(new for one in results for new in one.plan.new))
+        plan = replace(result.plan, new=tuple(new for one in results for new in one.plan.new))
         removals = list(timeline.note(number, plan, result.compaction))
         self._take(removals, timeline.recorded.items(result.plan.conversation))
         facts, model = result.plan.facts, call.language_model

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property, reduce
+from functools import reduce
 from itertools import accumulate, chain
 from operator import add
 from typing import Any, NamedTuple, TypeVar
@@ -150,12 +150,9 @@ class ReReads:
     ) -> None:
         self._session, self._billed, self._factors = session, billed, factors
         self._is_priced = is_priced
-
-    @cached_property
-    def _read_from(self) -> Sequence[float]:
-        """What a token of a range costs to read from the call with an index on, until the end."""
-        read = [self._paid(call, 1, 0, 0).prompt for call in self._billed]
-        return [*accumulate(reversed(read), initial=0.0)][::-1]
+        # What a token of a range costs to read from the call with this index on, until the end.
+        read = [self._paid(call, 1, 0, 0).prompt if is_priced else 0.0 for call in billed]
+        self._read_from = [*accumulate(reversed(read), initial=0.0)][::-1]
 
     def charges(self, regrets: Iterable[Regret]) -> Iterator[tuple[int, Charge]]:
         """Yield the number of each call whose reply used ranges, and what they cost together."""
@@ -346,7 +343,7 @@ class Figures:
     """The tokens of these as a whole."""
     seconds: float = _figure(lambda s: s.session.seconds, none=float)
     costs: Costs = _figure(  # noqa: RUF009 - makes a field
-        lambda s: costs_of(s.billed), none=Costs
+        lambda s: costs_of(s.billed), Costs.sum_of, none=Costs
     )
     priced: int = _figure(lambda s: int(_is_priced(s.session)))
     """Sessions of which every call has prices; only these have dollars."""

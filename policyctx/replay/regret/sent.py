@@ -5,17 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from policyctx.definitions.items import Item
-from policyctx.replay.regret.strings import (
-    Memo,
-    bare,
-    grams,
-    parts_of,
-    plain,
-    rare_strings,
-    runs,
-    stands_in,
-)
+from policyctx.replay.regret.strings import Memo, bare, parts_of, plain, rare_strings, stands_in
 from policyctx.replay.timeline import SessionPart
 
 
@@ -32,8 +22,7 @@ class Texts:
 
     def __init__(self, part: SessionPart, memo: Memo) -> None:
         self._part = part
-        self._plain, self._values = memo.of(plain), memo.of(_values)
-        self._held, self._strings_written = memo.of(_held), memo.of(_strings_written)
+        self._plain, self._strings = memo.of(plain), memo.of(rare_strings)
         replies = part.replies(part.first_call)
         said = frozenset(key for reply, _ in replies for key in self.strings_written(reply))
         # One object for all policies, by which what was found is found again.
@@ -42,7 +31,7 @@ class Texts:
     def at(self, place: TextPlace) -> str:
         """Return what is at a place."""
         text = self._raw(place)
-        return text if place.absence >= 0 else self._plain(text)
+        return text if place.absence >= 0 else self._plain(text, keys=True)
 
     def shown(self, position: int) -> str:
         """Return the text of an item."""
@@ -51,43 +40,22 @@ class Texts:
     def written(self, position: int) -> str:
         """Return what a model wrote in an item; the names of a call's fields are its tool's."""
         item = self._part.items[position]
-        return self.at(TextPlace(position)) if _has_keys(item) else self._values(item.counted)
+        return self._plain(item.counted, keys=item.kind != "tool_call")
 
     def held(self, place: TextPlace) -> Mapping[bytes, str]:
         """Return the rare strings at a place that any reply of the part has."""
-        return self._held(self._raw(place), self._said)
+        return self._strings(self._raw(place), wanted=self._said)
 
     def strings_written(self, position: int) -> Mapping[bytes, str]:
         """Return the rare strings that a model wrote in an item."""
         item = self._part.items[position]
-        return self._strings_written(item.counted, keys=_has_keys(item))
+        return self._strings(item.counted, keys=item.kind != "tool_call")
 
     def _raw(self, place: TextPlace) -> str:
         position, absence = place
         if absence >= 0:
             return self._part.absences[position][absence].left
         return self.shown(position) if position >= 0 else self._part.beside[-1 - position]
-
-
-def _has_keys(item: Item) -> bool:
-    """Whether the names of fields in an item are its author's, and not those of a tool."""
-    return item.kind != "tool_call"
-
-
-def _values(text: str) -> str:
-    return plain(text, keys=False)
-
-
-def _strings_written(text: str, *, keys: bool) -> Mapping[bytes, str]:
-    read = plain(text, keys=keys)
-    return rare_strings(read) | dict(grams(runs(read)))
-
-
-def _held(text: str, wanted: frozenset[bytes]) -> Mapping[bytes, str]:
-    read = plain(text)
-    found = rare_strings(read, wanted)
-    found.update(one for one in grams(runs(read)) if one[0] in wanted)
-    return found
 
 
 class SentStrings:

@@ -6,8 +6,8 @@ Of a language written without spaces it is some characters in a row.
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache, lru_cache
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from itertools import accumulate
 from typing import NamedTuple, ParamSpec, TypeVar, cast
 
@@ -47,16 +47,25 @@ _AROUND = 120
 NEAR = 20
 
 
-def rare_strings(read: str, wanted: frozenset[bytes] | None = None) -> dict[bytes, str]:
-    """Return the rare strings of a `plain` text, by what they are without separators and case.
+def rare_strings(
+    text: str, *, keys: bool = True, wanted: frozenset[bytes] | None = None
+) -> dict[bytes, str]:
+    """Return the rare strings of a text, by what they are without separators and case.
 
-    Those that are not `wanted` are left out.
+    Without `keys`, the names of the fields of JSON are left out; so is what is not `wanted`.
     """
+    read = plain(text, keys=keys)
+    runs = list[str]()
     if read.isascii():
         tokens = _ASCII_TOKEN.findall(read)
+    elif _SIGNS.search(_ASCII.sub("", read)) is None:
+        tokens = _TOKEN.findall(read)
     else:
-        tokens = _TOKEN.findall(_SIGNS.sub(" ", read) if _has_signs(read) else read)
-    said = [one for token in dict.fromkeys(tokens) for one in _with_parts(token)]
+        tokens, runs = _TOKEN.findall(_SIGNS.sub(" ", read)), _RUN.findall(read)
+    said = list[str]()
+    for token in dict.fromkeys(tokens):
+        parts = _PARTS.split(token)
+        said += parts if len(parts) == 1 else (token, *parts)
     lines = [line for one in _LINES.findall(read) if len(line := one.strip()) >= _LINE]
     found: dict[bytes, str] = {}
     for key, one in zip(_all_bare(said), said, strict=False):
@@ -66,34 +75,11 @@ def rare_strings(read: str, wanted: frozenset[bytes] | None = None) -> dict[byte
         # A line is another string than a name of the same letters.
         if wanted is None or key + b"\n" in wanted:
             found.setdefault(key + b"\n", one)
+    # All of them take a hundred times what the text does.
+    for gram in (run[i : i + GRAM] for run in runs for i in range(len(run) - GRAM + 1)):
+        if not gram.isdecimal() and (wanted is None or bare(gram) in wanted):
+            found[bare(gram)] = gram
     return found
-
-
-@lru_cache(maxsize=2**14)  # most names stand in many texts
-def _with_parts(token: str) -> tuple[str, ...]:
-    parts = _PARTS.split(token)
-    return (token,) if len(parts) == 1 else (token, *parts)
-
-
-def _has_signs(read: str) -> bool:
-    """Whether a text has signs of a language that is written without spaces."""
-    return not read.isascii() and _SIGNS.search(_ASCII.sub("", read)) is not None
-
-
-def runs(read: str) -> Sequence[str]:
-    """Return what of a `plain` text is written without spaces."""
-    return tuple(_RUN.findall(read)) if _has_signs(read) else ()
-
-
-def grams(found: Iterable[str]) -> Iterator[tuple[bytes, str]]:
-    """Yield the rare strings in `runs` as `rare_strings` has them; there is one at each character.
-
-    They are not kept: together they take a hundred times what the text does.
-    """
-    for run in found:
-        for gram in (run[i : i + GRAM] for i in range(len(run) - GRAM + 1)):
-            if not gram.isdecimal():
-                yield bare(gram), gram
 
 
 def _is_rare(token: str) -> bool:
