@@ -333,12 +333,14 @@ class Measures:
     def pays_back(self, _: CallsGate) -> Weighed | Nothing:
         """Return the model calls until the saving has paid for rewriting the changed prefix."""
         facts, freed = self._outlook.facts, self._sum("freed")
+        if freed <= 0:
+            return Nothing.SAVED
         rewritten = max(0, self._cached_behind() - (freed - self._freed_unsent()))
         prices = facts.prices(self._in.policy.model)
         # Later calls have the prompt that the edit leaves; its size only matters with tiers.
         rates = RATIOS if prices is None else prices.rates(self._outlook.tokens() - freed)
         found = payback(rewritten=rewritten, freed=freed, rates=rates, ttl=self._ttl)
-        if freed <= 0 or found.calls == math.inf:
+        if found.calls == math.inf:
             return Nothing.SAVED
         scale, sign = facts.correction.scale, "" if prices is None else "$"
         cost, saved = (scale * float(one) / 1_000_000 for one in (found.cost, found.saved))

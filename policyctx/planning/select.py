@@ -309,8 +309,7 @@ class Candidates:
             return False
         if not self._outlasts(_lasting(self.step, item, treatment, self._in.facts), position):
             return False
-        fate = self._in.fates.get(position)
-        return isinstance(drafted(self._in, position, self.step, treatment, fate), Draft)
+        return isinstance(self.draft(position), Draft)
 
     def stays_when_old(self, position: int) -> bool:
         """Return whether a candidate stays whatever its age."""
@@ -410,15 +409,15 @@ class Candidates:
             if (part := self.ready.get(inner)) is not None:
                 self.sums.subtract(part.sizes)
                 self.ready[inner] = part._replace(sizes={})
-        sizes = self._sizes_now(position, treatment)
+        sizes = self._sizes_now(position, treatment, draft)
         self.ready[position] = Draft(draft.wanted_path, sizes, draft.left)
         self.sums.update(sizes)
 
-    def _sizes_now(self, position: int, treatment: Treatment) -> dict[str, int]:
+    def _sizes_now(self, position: int, treatment: Treatment, draft: Draft) -> dict[str, int]:
         units: tuple[Unit, ...] = ("tokens", "chars")
         sizes = {str(unit): self._in.size(position, unit) for unit in units if unit in self._sizes}
         if "freed" in self._sizes:
-            sizes["freed"] = freed_tokens(self._in, position, self.step, treatment)
+            sizes["freed"] = freed_tokens(self._in, position, self.step, treatment, draft)
         return sizes
 
     def _forget(self, position: int) -> bool:

@@ -107,9 +107,9 @@ def smaller_placeholder(fate: Decision, treatment: Treatment, facts: Facts) -> s
 
 
 def freed_tokens(
-    conversation: Conversation, position: int, step: Step, treatment: Treatment
+    conversation: Conversation, position: int, step: Step, treatment: Treatment, draft: Draft
 ) -> int:
-    """Return the tokens that the list loses when the step takes this item."""
+    """Return the tokens that the list loses when the step takes this item as its draft says."""
     now = conversation.size(position, "tokens")
     if step.action.leaves_nothing:
         return now
@@ -118,8 +118,11 @@ def freed_tokens(
     if fate is not None and is_replaced(fate, step):
         smaller = smaller_placeholder(fate, treatment, facts)
         return 0 if isinstance(smaller, Reason) else now - facts.length(smaller, "tokens")
-    out = exit_of(conversation, position, step, treatment.wording)
-    text = left_in_place(item, out.wording, out.file, facts, unit_of(treatment))
+    if draft.left is None:
+        out = exit_of(conversation, position, step, treatment.wording)
+        text = left_in_place(item, out.wording, out.file, facts, unit_of(treatment))
+    else:
+        text = draft.left.text
     return now - (0 if text is None else facts.length(text, "tokens"))
 
 

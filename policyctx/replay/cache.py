@@ -208,15 +208,15 @@ class PrefixCache:
 
     def split(self, request: CacheRequest) -> CacheSplit:
         """Return what a request reads, writes and leaves, and take it into the cache."""
-        rules = self._rules
-        if request.tokens < rules.min_tokens:
-            return CacheSplit(input=request.tokens)
+        rules, tokens = self._rules, request.tokens
+        if tokens < rules.min_tokens:
+            return CacheSplit(input=tokens)
         ttl = rules.ttl
         if self._by_breakpoint and request.breakpoints:
             ttl = request.breakpoints[-1].ttl
         read = self.read(request)
         self._take(request, ttl)
-        rest = request.tokens - read
+        rest = tokens - read
         if not rules.bills_writes:
             return CacheSplit(read, input=rest)
         return CacheSplit(read, 0, rest) if ttl >= HOUR else CacheSplit(read, rest)

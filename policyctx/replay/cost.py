@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, islice
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from policyctx.definitions.items import Ttl
 from policyctx.planning.facts import Facts
@@ -288,16 +288,18 @@ class Costs:
         """Return the costs under one layout."""
         return self.layouts.get(layout, CostPair())
 
-    def __add__(self, other: Costs) -> Costs:
-        names = {**self.layouts, **other.layouts}
-        return Costs(
-            self.unedited + other.unedited,
-            self.edited + other.edited,
-            {
-                name: CostPair(*(a + b for a, b in zip(self.of(name), other.of(name), strict=True)))
-                for name in names
-            },
+    @classmethod
+    def sum_of(cls, many: Iterable[Costs]) -> Costs:
+        """Return what several sums come to together."""
+        found = list(many)
+        pairs = {
+            name: CostPair(*map(Cost.sum_of, zip(*(one.of(name) for one in found), strict=True)))
+            for name in dict.fromkeys(name for one in found for name in one.layouts)
+        }
+        unedited, edited = (
+            [getattr(one, name) for one in found] for name in ("unedited", "edited")
         )
+        return cls(Cost.sum_of(unedited), Cost.sum_of(edited), pairs)
 
 
 class BilledCall(NamedTuple):
@@ -313,6 +315,7 @@ class BilledCall(NamedTuple):
     is_first: bool
     """Whether the session has not called this language model before."""
     ttls: Ttls
+    scale: cache.Scale
     costs: Costs
     foreseen: int
     """The tokens that it would have read by the rules alone, whatever its bill says."""
@@ -321,6 +324,9 @@ class BilledCall(NamedTuple):
     def is_expired(self) -> bool:
         """Whether the session called the model before, and nothing of it is in the cache."""
         return not self.is_first and self.foreseen == 0
+
+
+_PricedCalls: TypeAlias = Sequence[tuple[SimulatedCall, cache.Scale, Ttls]]
 
 
 class CallCosts(NamedTuple):
@@ -338,16 +344,17 @@ class UneditedCosts:
     def __init__(self) -> None:
         self._known: dict[tuple[object, ...], CallCosts] = {}
 
-    def of(self, session: SimulatedSession, layouts: Sequence[cache.LayoutName]) -> CallCosts:
+    def of(
+        self, calls: _PricedCalls, layouts: Sequence[cache.LayoutName], client: ClientLayout
+    ) -> CallCosts:
         """Return the costs of each call of a replay of the recording, as it was recorded."""
-        calls = session.calls
         prompts = tuple(
             (call.terms, call.unedited.kept, call.unedited.blocks, call.unedited.marks)
-            for call in calls
+            for call, *_ in calls
         )
         key = tuple(layouts), prompts
         if key not in self._known:
-            self._known[key] = _costs(session, [call.unedited for call in calls], layouts, None)
+            self._known[key] = _costs(calls, [c.unedited for c, *_ in calls], layouts, client)
         return self._known[key]
 
 
@@ -365,30 +372,34 @@ def billed_calls(
     its prompt under the policy too: what others had left in it, what was lost, and what was kept
     longer than its TTL. `known` has what earlier replays of the same recording found.
     """
-    calls, sent = session.calls, session.sent_layout
+    calls, sent, client = session.calls, session.sent_layout, session.layout
     shown = session.layouts if layouts is None else layouts
-    of_client = _in_order("recorded", *(name for name in shown if name != "auto"))
-    unedited = (known or UneditedCosts()).of(session, of_client)
-    if sent in of_client and "auto" not in shown and not session.is_edited:
-        edited = unedited
-    else:
+    apart = shown
+    if all((call.terms.cache or _NO_CACHE).kind == "prefix" for call in calls):
+        sent, apart = "recorded", ()  # to such a cache breakpoints are nothing
+    priced = list(zip(calls, scales_of(calls), ttls_of(calls), strict=True))
+    of_client = _in_order("recorded", *(name for name in apart if name != "auto"))
+    unedited = (known or UneditedCosts()).of(priced, of_client, client)
+    edited = unedited.costs
+    done = () if session.is_edited else of_client
+    if others := [name for name in _in_order(sent, *apart) if name not in done]:
         prompts = [call.edited for call in calls]
-        edited = _costs(session, prompts, _in_order(sent, *shown), unedited.told)
-    scales, ttls = scales_of(calls), ttls_of(calls)
+        found = _costs(priced, prompts, others, client, unedited).costs
+        edited = [{**one, **other} for one, other in zip(edited, found, strict=True)]
     billed, called = [], set[str | None]()
-    for call, scale, ttl, before, after, foreseen in zip(
-        calls, scales, ttls, unedited.costs, edited.costs, unedited.foreseen, strict=True
+    for (call, scale, ttls), before, after, foreseen in zip(
+        priced, unedited.costs, edited, unedited.foreseen, strict=True
     ):
         prompt = call.unedited
         if prompt.kept == 0:
             head = scale(sum(block.tokens for block in prompt.blocks[: prompt.head]))
         is_first = call.language_model not in called
         called.add(call.language_model)
-        recorded = before["recorded"]
-        pairs = {name: CostPair(before.get(name, recorded), after[name]) for name in shown}
-        costs = Costs(recorded, after[sent], pairs)
+        recorded, now = before["recorded"], after[sent]
+        pairs = {n: CostPair(before.get(n, recorded), after.get(n, now)) for n in shown}
+        costs = Costs(recorded, now, pairs)
         sizes = scale(prompt.tokens), scale(call.edited.tokens), head
-        billed.append(BilledCall(call, *sizes, is_first, ttl, costs, foreseen))
+        billed.append(BilledCall(call, *sizes, is_first, ttls, scale, costs, foreseen))
     return tuple(billed)
 
 
@@ -398,63 +409,59 @@ def _in_order(*names: cache.LayoutName) -> tuple[cache.LayoutName, ...]:
 
 def costs_of(calls: Sequence[BilledCall]) -> Costs:
     """Return what calls of one session cost together."""
-    total = Costs()
-    for call in calls:
-        total += call.costs
-    return total
+    return Costs.sum_of(call.costs for call in calls)
 
 
 def _costs(
-    session: SimulatedSession,
+    calls: _PricedCalls,
     prompts: Sequence[Prompt],
     layouts: Sequence[cache.LayoutName],
-    told: Sequence[cache.Told] | None,
+    client: ClientLayout,
+    unedited: CallCosts | None = None,
 ) -> CallCosts:
     """Return what each prompt of a session costs under each of the layouts.
 
-    Without what the bills have `told`, the prompts are those billed, and tell it.
+    Without the costs of the `unedited` prompts these are the prompts that were billed, and what
+    their bills tell of the cache holds for others too.
     """
-    calls = session.calls
-    tells = told is None and any(
+    tells = unedited is None and any(
         call.usage is not None and (call.usage.cache_read or call.usage.cache_write)
-        for call in calls
+        for call, *_ in calls
     )
     prefixes = cache.Prefixes(cache.PrefixKeys())
     anchored = AnchorLayout()
-    is_priced = all(call.terms.prices is not None for call in calls)
+    is_priced = all(call.terms.prices is not None for call, *_ in calls)
     called: set[str | None] = set()
     caches: dict[tuple[str | None, CacheRules, cache.LayoutName], cache.CacheSimulator] = {}
-    found, foreseen, heard = [], [], list(told or ())
-    for i, (call, prompt, scale, ttl) in enumerate(
-        zip(calls, prompts, scales_of(calls), ttls_of(calls), strict=True)
-    ):
+    found, foreseen, heard = [], [], [] if unedited is None else [*unedited.told]
+    for i, ((call, scale, ttls), prompt) in enumerate(zip(calls, prompts, strict=True)):
         prefixes.replace(prompt.kept, prompt.blocks, scale.beside)
         model, rules = call.language_model, call.terms.cache or _NO_CACHE
         costs: dict[cache.LayoutName, Cost] = {}
         for layout in layouts:
             if (model, rules, layout) not in caches:
                 caches[model, rules, layout] = cache.simulator_of(rules, layout)
+            simulator = caches[model, rules, layout]
             request = cache.CacheRequest(
                 prefixes.keys,
                 prefixes.tokens,
                 prefixes.beside,
                 prefixes.positions,
-                anchored.of(prompt, prefixes, ttl)
+                anchored.of(prompt, prefixes, ttls)
                 if layout == "auto"
-                else breakpoints_of(layout, prompt, session.layout, ttl),
-                at=call.at,
-                factor=scale.factor,
+                else breakpoints_of(layout, prompt, client, ttls),
+                call.at,
+                scale.factor,
             )
-            simulator = caches[model, rules, layout]
-            if layout == layouts[0]:
+            if layout == layouts[0] and unedited is None:
                 foreseen.append(simulator.read(request))
-            if len(heard) == i:
                 head = request.until(prompt.head - 1) if model in called else request.tokens
                 heard.append(
                     _told(call, simulator, request, head, foreseen[i]) if tells else cache.UNTOLD
                 )
-            split = simulator.split(request._replace(told=heard[i]))
-            costs[layout] = _cost(split, call, is_priced=is_priced)
+            if heard[i] is not cache.UNTOLD:
+                request = request._replace(told=heard[i])
+            costs[layout] = _cost(simulator.split(request), call, is_priced=is_priced)
         found.append(costs)
         called.add(model)
     return CallCosts(found, foreseen, heard)
@@ -485,7 +492,6 @@ def _told(
 
 def _cost(split: cache.CacheSplit, call: SimulatedCall, *, is_priced: bool) -> Cost:
     written = split.write_5m + split.write_1h
-    tokens = split.read, written, split.input, call.output, split.write_1h
-    cost = Cost(*tokens)
-    paid = call.terms.dollars(cost.usage) if is_priced else None
-    return cost if paid is None else Cost(*tokens, paid)
+    usage = Usage(split.input, split.read, written, call.output, split.write_1h)
+    paid = call.terms.dollars(usage) if is_priced else None
+    return Cost(split.read, written, split.input, call.output, split.write_1h, paid or Dollars())

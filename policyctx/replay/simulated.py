@@ -335,6 +335,7 @@ _MARKS = re.compile(
 )
 # Marks of direction, control characters and lone surrogates; joiners are parts of words.
 _INVISIBLE = ("Cc", "Cf", "Cs", "Co", "Cn")
+_UNUSUAL = re.compile(r"[^ -~]")
 _JOINERS = "\u200c\u200d"
 
 
@@ -344,10 +345,10 @@ def first_words(recording: Recording) -> str:
     Elements that a program put around them are left out, unless there is nothing else; so are the
     marks of Markdown.
     """
-    messages = islice(chain.from_iterable(call.new for call in recording.calls), _MESSAGES)
-    texts = list(_said([*messages] or recording.after[:_MESSAGES]))
-    outside = (_one_line(_MARKS.sub("", _outside_elements(text))) for text in texts)
-    inside = (_one_line(_MARKS.sub("", _TAG.sub(" ", text[:_TEXT]))) for text in texts)
+    first = islice(chain.from_iterable(call.new for call in recording.calls), _MESSAGES)
+    messages = [*first] or recording.after[:_MESSAGES]
+    outside = (_one_line(_MARKS.sub("", _outside_elements(text))) for text in _said(messages))
+    inside = (_one_line(_MARKS.sub("", _TAG.sub(" ", text[:_TEXT]))) for text in _said(messages))
     return _shortened(next(filter(None, chain(outside, inside)), ""))
 
 
@@ -370,12 +371,13 @@ def _outside_elements(text: str) -> str:
 
 
 def _one_line(text: str) -> str:
-    shown = (
-        " " if one.isspace() else one
-        for one in text
-        if one.isspace() or one in _JOINERS or unicodedata.category(one) not in _INVISIBLE
-    )
-    return " ".join("".join(shown).split())
+    return " ".join(_UNUSUAL.sub(_shown, text).split())
+
+
+def _shown(unusual: re.Match[str]) -> str:
+    one = unusual[0]
+    is_shown = one in _JOINERS or unicodedata.category(one) not in _INVISIBLE
+    return " " if one.isspace() else one * is_shown
 
 
 def _shortened(line: str) -> str:

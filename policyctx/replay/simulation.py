@@ -279,8 +279,7 @@ class _Simulation:
         self._blocks = common.blocks(self._facts())
         self._whole = self._edited = SentList(self._blocks)
         """One list for both until a call is sent another one than the recorded."""
-        anchors = policy.places_breakpoints or "auto" in layouts
-        self._to_come = EditsToCome() if anchors else None
+        self._to_come: EditsToCome | None = None
         """What only anchors are placed by."""
         self._correction = Correction()
         self._timeline: Timeline | None = None
@@ -314,6 +313,9 @@ class _Simulation:
     def walk(self, terms: Sequence[CallTerms]) -> None:
         """Walk through the recording; each call has its terms."""
         recording = self._recording
+        anchors = self._policy.places_breakpoints or "auto" in self._layouts
+        if anchors and any(one.cache and one.cache.kind != "prefix" for one in terms):
+            self._to_come = EditsToCome()
         shares = call_shares(recording, self._blocks, self._facts())
         calls, contexts = recording.calls, recording.contexts()
         for call in zip(calls, contexts, shares, terms, strict=True):

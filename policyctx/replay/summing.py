@@ -15,11 +15,11 @@ from policyctx.pricing.dollars import CallPrices, Dollars, dollars
 from policyctx.replay.accuracy import Check, Checks, checked, checks_of
 from policyctx.replay.cost import (
     BilledCall,
+    Cost,
     Costs,
     UneditedCosts,
     billed_calls,
     costs_of,
-    scales_of,
 )
 from policyctx.replay.simulated import Regret, SimulatedSession, StepUse, SummaryCall, TypeTokens
 from policyctx.replay.terms import Contradiction
@@ -99,14 +99,14 @@ class Net(Summable):
 
 def net_of(session: SimulatedSession, billed: Sequence[BilledCall]) -> Net:
     """Return the net of one session, whose calls are `billed`; without prices it has no $."""
-    costs = costs_of(billed)
+    sides = [call.costs.unedited for call in billed], [call.costs.edited for call in billed]
     without, edited = (
         Charge(len(billed), cost.prompt, 0, replace(cost.dollars, output=0.0))
-        for cost in (costs.unedited, costs.edited)
+        for cost in map(Cost.sum_of, sides)
     )
     is_priced = all(call.call.terms.prices is not None for call in billed)
     # The provider's tokens for each counted one.
-    factors = [scale.factor for scale in scales_of(session.calls)]
+    factors = [call.scale.factor for call in billed]
     summaries = [_summary(one, factors, is_priced=is_priced) for one in session.summaries]
     reads = ReReads(session, billed, factors, is_priced=is_priced)
     re_reads = (charge for _, charge in reads.charges(session.regrets))
@@ -343,7 +343,7 @@ class Figures:
     """The tokens of these as a whole."""
     seconds: float = _figure(lambda s: s.session.seconds, none=float)
     costs: Costs = _figure(  # noqa: RUF009 - makes a field
-        lambda s: costs_of(s.billed), none=Costs
+        lambda s: costs_of(s.billed), Costs.sum_of, none=Costs
     )
     priced: int = _figure(lambda s: int(_is_priced(s.session)))
     """Sessions of which every call has prices; only these have dollars."""

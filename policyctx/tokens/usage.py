@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from operator import add, attrgetter
@@ -27,6 +27,12 @@ class Summable:
     def __add__(self, other: Self) -> Self:
         values = _values(self.__slots__)
         return type(self)(*map(add, values(self), values(other)))
+
+    @classmethod
+    def sum_of(cls, many: Iterable[Self]) -> Self:
+        """Return the sum of many, from the first on, without an object for each sum between."""
+        columns = zip(*map(_values(cls.__slots__), many), strict=True)
+        return cls(*(c[0].sum_of(c) if isinstance(c[0], Summable) else sum(c) for c in columns))
 
 
 @cache

@@ -7,6 +7,8 @@ import pytest
 
 from policyctx.messages.markers import MarkedBlock
 from policyctx.planning.compiled import OffloadPolicy
+from policyctx.pricing.rows import CacheRules
+from policyctx.replay import cache
 from policyctx.replay.cache import LAYOUTS
 from policyctx.replay.cost import LAYOUT_MEANINGS, BilledCall, Cost, Ttls, billed_calls, costs_of
 from policyctx.replay.recording import ClientLayout, MarkedPlace, Recording
@@ -204,6 +206,36 @@ def test_the_cost_of_a_policy_is_that_of_the_breakpoints_that_it_sends() -> None
     costs = costs_of(billed(recorded, anchored))
     assert costs.edited == costs.of("auto").edited
     assert costs.unedited == costs.of("recorded").unedited
+
+
+UNNAMED = "model: {cache: {min_tokens: 1}}\n"  # a cache that finds the longest prefix
+
+
+@pytest.mark.parametrize(
+    ("under", "caches"),
+    [
+        (policy(UNNAMED), 1),
+        (policy(UNNAMED + dedent(EACH)), 2),
+        (KEEPS_ALL, len(LAYOUTS)),
+        (CLEARS_EACH, 2 * len(LAYOUTS) - 1),
+    ],
+)
+def test_a_list_is_priced_once_under_each_layout_that_makes_a_difference(
+    under: OffloadPolicy, caches: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = []
+    simulator_of = cache.simulator_of
+
+    def counted(rules: CacheRules, layout: cache.LayoutName) -> cache.CacheSimulator:
+        made.append(layout)
+        return simulator_of(rules, layout)
+
+    monkeypatch.setattr(cache, "simulator_of", counted)
+    calls = billed(turn_by_turn(session_of(*[LONG] * 6)), under)
+    assert len(made) == caches
+    if caches < len(LAYOUTS):
+        both = costs_of(calls).unedited, costs_of(calls).edited
+        assert {costs_of(calls).of(layout) for layout in LAYOUTS} == {both}
 
 
 def marker(message: int) -> MarkedPlace:

@@ -75,7 +75,7 @@ def _asked_again(part: SessionPart, replies: Replies, memo: Memo) -> Iterator[_F
 def _used(part: SessionPart, replies: Replies, memo: Memo) -> Iterator[_Found]:
     """Yield the items that alone held what a reply says, each reply by itself."""
     texts, lines_in = Texts(part, memo), memo.of(Lines)
-    knowledge, sent = SentText(part, texts, memo), SentStrings(part, texts, replies)
+    knowledge, sent = SentText(part, texts, memo), SentStrings(part, texts)
     citations = Citations(part, texts, knowledge, memo)
     for reply, call in replies:
         lost: dict[int, list[str]] = defaultdict(list)
@@ -103,7 +103,7 @@ def _used(part: SessionPart, replies: Replies, memo: Memo) -> Iterator[_Found]:
 def _shared(texts: Texts, lines: Lines, reply: int, holder: int) -> Iterator[tuple[str, Range]]:
     """Yield the rare strings of a reply that an item holds, and what is to be read for each."""
     written = texts.strings_written(reply)
-    held = texts.held(TextPlace(holder), written.keys())
+    held = texts.held(TextPlace(holder))
     for key, said in written.items():
         if key in held:
             yield said, _place(lines, held[key])

@@ -3,20 +3,10 @@
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
-from policyctx.replay.regret.strings import (
-    Memo,
-    bare,
-    grams,
-    parts_of,
-    plain,
-    rare_strings,
-    runs,
-    start_of,
-)
-from policyctx.replay.timeline import Replies, SessionPart
+from policyctx.replay.regret.strings import Memo, bare, parts_of, plain, rare_strings, start_of
+from policyctx.replay.timeline import SessionPart
 
 
 class TextPlace(NamedTuple):
@@ -32,14 +22,16 @@ class Texts:
 
     def __init__(self, part: SessionPart, memo: Memo) -> None:
         self._part = part
-        self._plain = memo.of(plain)
-        self._strings, self._strings_written = memo.of(rare_strings), memo.of(_strings_written)
-        self._runs = memo.of(runs)
+        self._plain, self._strings = memo.of(plain), memo.of(rare_strings)
+        replies = part.replies(part.first_call)
+        said = frozenset(key for reply, _ in replies for key in self.strings_written(reply))
+        # One object for all policies, by which what was found is found again.
+        self._said = memo.of(frozenset)(said)
 
     def at(self, place: TextPlace) -> str:
         """Return what is at a place."""
         text = self._raw(place)
-        return text if place.absence >= 0 else self._plain(text)
+        return text if place.absence >= 0 else self._plain(text, keys=True)
 
     def shown(self, position: int) -> str:
         """Return the text of an item."""
@@ -48,24 +40,16 @@ class Texts:
     def written(self, position: int) -> str:
         """Return what a model wrote in an item; the names of a call's fields are its tool's."""
         item = self._part.items[position]
-        if item.kind != "tool_call":
-            return self.at(TextPlace(position))
-        return self._plain(item.counted, keys=False)
+        return self._plain(item.counted, keys=item.kind != "tool_call")
 
-    def held(self, place: TextPlace, wanted: AbstractSet[bytes]) -> Mapping[bytes, str]:
-        """Return those of the wanted rare strings that are at a place."""
-        text = self._raw(place)
-        strings = self._strings(text)
-        # `&` of a frozen set and a view looks up every wanted string, however short the text is.
-        fewer, more = sorted((wanted, strings.keys()), key=len)
-        found = {key: strings[key] for key in fewer if key in more}
-        found.update(one for one in grams(self._runs(text)) if one[0] in wanted)
-        return found
+    def held(self, place: TextPlace) -> Mapping[bytes, str]:
+        """Return the rare strings at a place that any reply of the part has."""
+        return self._strings(self._raw(place), wanted=self._said)
 
     def strings_written(self, position: int) -> Mapping[bytes, str]:
         """Return the rare strings that a model wrote in an item."""
         item = self._part.items[position]
-        return self._strings_written(item.counted, keys=item.kind != "tool_call")
+        return self._strings(item.counted, keys=item.kind != "tool_call")
 
     def _raw(self, place: TextPlace) -> str:
         position, absence = place
@@ -74,17 +58,11 @@ class Texts:
         return self.shown(position) if position >= 0 else self._part.beside[-1 - position]
 
 
-def _strings_written(text: str, *, keys: bool) -> Mapping[bytes, str]:
-    return rare_strings(text, keys=keys) | dict(grams(runs(text, keys=keys)))
-
-
 class SentStrings:
     """The rare strings that each call was sent, followed from call to call."""
 
-    def __init__(self, part: SessionPart, texts: Texts, replies: Replies) -> None:
+    def __init__(self, part: SessionPart, texts: Texts) -> None:
         self._part, self._texts = part, texts
-        # Only what replies say is counted.
-        self._said = frozenset(key for reply, _ in replies for key in texts.strings_written(reply))
         self._counts: Counter[bytes] = Counter()
         self._of_place: dict[TextPlace, frozenset[bytes]] = {}
         self._gone: dict[bytes, set[int]] = defaultdict(set)
@@ -113,7 +91,7 @@ class SentStrings:
     def _at(self, place: TextPlace) -> frozenset[bytes]:
         found = self._of_place.get(place)
         if found is None:
-            found = self._of_place[place] = frozenset(self._texts.held(place, self._said))
+            found = self._of_place[place] = frozenset(self._texts.held(place))
         return found
 
     def _go_to(self, call: int) -> None:

@@ -6,7 +6,7 @@ Of a language written without spaces it is some characters in a row.
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from itertools import accumulate
 from typing import NamedTuple, ParamSpec, TypeVar, cast
@@ -23,19 +23,23 @@ _RUN = re.compile(rf"[\d{_CJK}]{{{GRAM},}}")
 # How a patch of many agents begins.
 PATCH = "*** Begin Patch"
 
-_WORDY = rf"[^\W{_CJK}]"
-_TOKEN = re.compile(rf"{_WORDY}(?:{_WORDY}|[./@:-]){{3,}}{_WORDY}")
+_SIGNS = re.compile(rf"[{_CJK}]+")
+_ASCII = re.compile(r"[\0-\x7f]+")
+_TOKEN = re.compile(r"\w[\w./@:-]{3,}\w")
+# In most texts, and quicker.
+_ASCII_TOKEN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./@:-]{3,}[A-Za-z0-9_]")
 _PARTS = re.compile(r"[/.:@]+")
 # Letters in a row tell a name from a range of a regular expression.
 _NAME = re.compile(r"(?=.*[^\W\d_]{3})(?:(?=.{7}).*(?:_|[a-z][A-Z])|(?=.{8}).*[/.@\d])")
 # A hash is also known by its first digits.
 _HASH = re.compile(r"[\da-f]{7,40}")
 _SHORT, _DIGITS, _LINE = 5, 3, 30
-# As `nl` and `grep -n` write the file and the number before a line.
-_BEFORE_LINE = re.compile(r"\s*(?:[\w./-]+[:-])?\d+[\t\u2192:|-]")
+# Lines, without the file and the number that `nl` and `grep -n` write before them.
+_LINES = re.compile(r"^(?:[^\S\n]*(?:[\w./-]+[:-])?\d+[\t\u2192:|-])?(.*)$", re.MULTILINE)
 # A test is named after what it tests.
 _ENDING = re.compile(r"(?:_test|\.spec|\.test|Test)?(?:\.\w{1,5})?$")
 _SEPARATORS = bytes(sign for sign in range(128) if not chr(sign).isalnum())
+_SEPARATORS_IN_LINES = _SEPARATORS.replace(b"\n", b"")
 P = ParamSpec("P")
 T = TypeVar("T")
 # A line that is longer than this is data: only what is around a string is read of it.
@@ -45,44 +49,40 @@ _AROUND = 120
 NEAR = 20
 
 
-def rare_strings(text: str, *, keys: bool = True) -> dict[bytes, str]:
+def rare_strings(
+    text: str, *, keys: bool = True, wanted: frozenset[bytes] | None = None
+) -> dict[bytes, str]:
     """Return the rare strings of a text, by what they are without separators and case.
 
-    Without `keys`, the names of the fields of JSON are left out.
+    Without `keys`, the names of the fields of JSON are left out; so is what is not `wanted`.
     """
     read = plain(text, keys=keys)
-    found: dict[bytes, str] = {}
-    for token in dict.fromkeys(_TOKEN.findall(read)):
+    runs = list[str]()
+    if read.isascii():
+        tokens = _ASCII_TOKEN.findall(read)
+    elif _SIGNS.search(_ASCII.sub("", read)) is None:
+        tokens = _TOKEN.findall(read)
+    else:
+        tokens, runs = _TOKEN.findall(_SIGNS.sub(" ", read)), _RUN.findall(read)
+    said = list[str]()
+    for token in dict.fromkeys(tokens):
         parts = _PARTS.split(token)
-        for one in parts if len(parts) == 1 else (token, *parts):
-            if _is_rare(one):
-                found.setdefault(bare(one), one)
-    for line in dict.fromkeys(read.split("\n")):
-        if len(line) < _LINE:
-            continue
-        number = _BEFORE_LINE.match(line)
-        said = line[number.end() if number else 0 :].strip()
-        if len(said) >= _LINE and any(map(str.isalnum, said)):
-            # A line is another string than a name of the same letters.
-            found.setdefault(bare(said) + b"\n", said)
+        said += parts if len(parts) == 1 else (token, *parts)
+    long = (line for one in _LINES.findall(read) if len(line := one.strip()) >= _LINE)
+    lines = [line for line in long if any(map(str.isalnum, line))]
+    found: dict[bytes, str] = {}
+    for key, one in zip(_all_bare(said), said, strict=False):
+        if (wanted is None or key in wanted) and _is_rare(one):
+            found.setdefault(key, one)
+    for key, one in zip(_all_bare(lines), lines, strict=False):
+        # A line is another string than a name of the same letters.
+        if wanted is None or key + b"\n" in wanted:
+            found.setdefault(key + b"\n", one)
+    # All of them take a hundred times what the text does.
+    for gram in (run[i : i + GRAM] for run in runs for i in range(len(run) - GRAM + 1)):
+        if not gram.isdecimal() and (wanted is None or bare(gram) in wanted):
+            found[bare(gram)] = gram
     return found
-
-
-def runs(text: str, *, keys: bool = True) -> Sequence[str]:
-    """Return what of a text is written without spaces."""
-    read = plain(text, keys=keys)
-    return () if read.isascii() else tuple(_RUN.findall(read))
-
-
-def grams(found: Iterable[str]) -> Iterator[tuple[bytes, str]]:
-    """Yield the rare strings in `runs` as `rare_strings` has them; there is one at each character.
-
-    They are not kept: together they take a hundred times what the text does.
-    """
-    for run in found:
-        for gram in (run[i : i + GRAM] for i in range(len(run) - GRAM + 1)):
-            if not gram.isdecimal():
-                yield bare(gram), gram
 
 
 def _is_rare(token: str) -> bool:
@@ -102,6 +102,12 @@ def parts_of(text: str) -> Sequence[bytes]:
 def bare(text: str) -> bytes:
     """Return a text in lower case without separators; bytes lose them much quicker than strings."""
     return text.lower().encode("utf-8", "surrogatepass").translate(None, _SEPARATORS)
+
+
+def _all_bare(lines: Sequence[str]) -> Sequence[bytes]:
+    """Return each of some texts of one line as `bare` does; together they are quicker."""
+    joined = "\n".join(lines).lower().encode("utf-8", "surrogatepass")
+    return joined.translate(None, _SEPARATORS_IN_LINES).split(b"\n")
 
 
 def plain(text: str, *, keys: bool = True) -> str:

@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policyctx.replay.regret.strings import GRAM, grams, plain, rare_strings, runs, start_of
+from policyctx.replay.regret.strings import GRAM, plain, rare_strings, start_of
 
 EVERYTHING = st.text() | st.text(st.characters(codec=None), max_size=80)
 
 
 def strings_of(text: str) -> list[str]:
-    return [*rare_strings(text).values(), *(said for _, said in grams(runs(text)))]
+    return [*rare_strings(text).values()]
 
 
 @pytest.mark.parametrize(
@@ -119,3 +119,17 @@ def test_any_text_has_strings_that_stand_in_it(text: str) -> None:
 def test_strings_are_found_again_wherever_they_stand(before: str, after: str) -> None:
     text = f"{before} ORD-58213-KX 退款审批必须由主管 {after}"
     assert {"ORD-58213-KX", "退款审批必须由主"} <= set(strings_of(text))
+
+
+@given(
+    EVERYTHING, st.lists(st.sampled_from(["ORD-58213-KX", "src/a_b/12345", "taxRates", "x" * 40]))
+)
+def test_the_wanted_strings_of_a_text_are_those_of_all_that_are_wanted(
+    text: str, more: list[str]
+) -> None:
+    read = "\n".join([text, *more])
+    every = rare_strings(read)
+    wanted = frozenset([*every][::2])
+    assert [*rare_strings(read, wanted=wanted).items()] == [
+        (key, one) for key, one in every.items() if key in wanted
+    ]
