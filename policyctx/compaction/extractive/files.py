@@ -145,8 +145,7 @@ def _failed(text: str, cues: Cues) -> bool:
     start, end = text[:_LOOKED_AT], text[-_LOOKED_AT:]
     words = _BEFORE_WORDS.sub("", start, count=1)
     return bool(
-        cues.failures.words.match(words.casefold())
-        or cues.failures.parts.match(words.casefold())
+        cues.failures.begins(words)
         or EXCEPTION.match(words)
         or _SAID.match(start)
         or _EXIT.search(start)

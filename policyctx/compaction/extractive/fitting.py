@@ -127,7 +127,7 @@ def ranked(entries: list[tuple[Group, Entry]], cues: Cues) -> tuple[Unit, ...]:
         rate = _NEWEST if one is newest else rated.rate
         streams.setdefault((group, rate), []).append(unit)
     order = merge(*(_by_rank(units, rate) for (_, rate), units in streams.items()))
-    return tuple(_framed([unit for *_, unit in order]))
+    return tuple(_framed([unit for *_, unit in order], cues))
 
 
 def _newest(users: Sequence[Entry]) -> Quote | None:
@@ -176,7 +176,7 @@ def with_room(quotes: Iterable[Quote], room: int, cues: Cues) -> list[Quote]:
                 kind = one.user, rated.rate, rated.weight
                 kinds.append(known.setdefault(kind, kind))
             repeated = _repeated(found)
-            lost = _lost(found, kinds, room, repeated)
+            lost = _lost(found, kinds, room, repeated, cues)
             newest = {one.user: one.message for one in found}.values()
             repeated = {i for i in repeated if found[i].message not in newest}
             kinds = [kind for i, kind in enumerate(kinds) if i not in lost and i not in repeated]
@@ -202,22 +202,28 @@ def _repeated(quotes: Sequence[Quote]) -> set[int]:
 
 
 def _lost(
-    quotes: Sequence[Quote], kinds: Sequence[_Kind], room: int, repeated: Container[int]
+    quotes: Sequence[Quote],
+    kinds: Sequence[_Kind],
+    room: int,
+    repeated: Container[int],
+    cues: Cues,
 ) -> set[int]:
-    """Return which quotes have no room. Titles and leads stay with what is under them."""
+    """Return which quotes have no room. Titles, leads and what is pointed at stay with theirs."""
     words = Counter[_Kind]()
-    lost, message, depth = set[int](), -1, 0
+    lost, message, depth, is_needed = set[int](), -1, 0, False
     for i in (i for i in reversed(range(len(quotes))) if i not in repeated):
         one, (*stream, weight) = quotes[i], kinds[i]
         ahead = (n for (*other, least), n in words.items() if other == stream and least >= weight)
-        leads = one.message == message and one.depth < depth
+        leads = one.message == message and (one.depth < depth or is_needed)
         if one.last or leads or sum(ahead) <= room:
             words[kinds[i]] += 0 if one.last else words_in(one.text)
             message, depth = one.message, one.depth
+            is_needed = _points_back(one.text, cues)
             if i + 1 in lost and quotes[i + 1].message == message and quotes[i + 1].depth > depth:
                 lost.remove(i + 1)  # a lead stays one
         else:
             lost.add(i)
+            is_needed = False
     return lost
 
 
@@ -239,14 +245,24 @@ _OWN_TITLE = re.compile(r"(#+) ")
 _TITLE = re.compile(rf"{ENTRY}(?:\[agent[^]]*\] )?#")
 
 
-def _framed(order: Sequence[Unit]) -> Iterator[Unit]:
+def _framed(order: Sequence[Unit], cues: Cues) -> Iterator[Unit]:
     """Yield the units, each behind the titles and leads that it is under.
 
-    A title or a lead comes with the first unit that is under it.
+    A title or a lead comes with the first unit that is under it. A sentence that points back comes
+    behind the one before it; the agent's is left out where that is missing.
     """
     over: dict[int, list[Unit]] = {}
-    opened: list[Unit] = []
+    behind: dict[int, Unit] = {}
+    alone, opened = set[int](), list[Unit]()
+    before: Unit | None = None
     for unit in sorted(order, key=lambda one: one.place):
+        is_within = before and (before.group, before.message) == (unit.group, unit.message)
+        if before and is_within and _points_back(_bare(unit.text), cues):
+            if unit.place > before.place + 1 or before.place in alone:
+                alone.update((unit.place,) * (not unit.user))
+            elif before.depth >= unit.depth:
+                behind[unit.place] = before
+        before = unit
         same = (one for one in opened if (one.group, one.message) == (unit.group, unit.message))
         above = (one for one in same if one.depth < unit.depth)
         opened = [one for one in above if _TITLE.match(one.text) or not _TITLE.match(unit.text)]
@@ -256,8 +272,13 @@ def _framed(order: Sequence[Unit]) -> Iterator[Unit]:
     above_any = (one for above in over.values() for one in above)
     leads = {one.place for one in above_any if _TITLE.match(one.text) or one.text[-1:] in ":："}
     given: set[int] = set()
-    for unit in order:
-        if unit.place not in leads and unit.place not in given:
+    for first in order:
+        needed = [first] * (first.place not in leads and first.place not in alone)
+        while needed and needed[-1].place in behind and needed[-1].place not in given:
+            needed.append(behind[needed[-1].place])
+        for unit in reversed(needed):
+            if unit.place in given:
+                continue
             # What the user says of an entry stands by itself, so that more of it has room.
             above = (one for one in over.get(unit.place, ()) if one.place not in given)
             left = [one for one in above if not unit.user or one.place in leads]
@@ -265,6 +286,11 @@ def _framed(order: Sequence[Unit]) -> Iterator[Unit]:
             yield from (one._replace(leads=True) for one in left)
             given.add(unit.place)
             yield unit
+
+
+def _points_back(text: str, cues: Cues) -> bool:
+    """Whether a sentence says little without the one before it."""
+    return cues.pointers.begins(text.lstrip("*_`\"'([>"))
 
 
 class _Rated(NamedTuple):
@@ -311,6 +337,9 @@ def _rated(
 
 
 def _weighed(one: Quote, group: Group, recency: float, cues: Cues) -> _Rated:
+    if group is Group.EARLIER and one.inner:
+        # An aim without all that is done already would look open.
+        return _Rated(_RATES[Group.AGENT], recency - one.last)
     if one.pasted or one.inner:
         return _Rated(_LITTLE, recency)
     weight, hard = weight_of(one.text, cues)
@@ -392,7 +421,12 @@ def _line(unit: Unit, before: Unit | None) -> str:
         return unit.text
     # Where lines of a message are missing, it is marked.
     gap = GAP if unit.group in SAID and unit.place != before.place + 1 else ""
-    return NOTE * (1 + unit.depth) + gap + MARK.sub("", unit.text.removeprefix(ENTRY), count=1)
+    return NOTE * (1 + unit.depth) + gap + _bare(unit.text)
+
+
+def _bare(text: str) -> str:
+    """Return what a line says, without the marks before it."""
+    return MARK.sub("", text.removeprefix(ENTRY), count=1)
 
 
 def fitted(

@@ -12,7 +12,7 @@ from policyctx.compaction.extractive.files import (
     Call,
     parts_in,
 )
-from policyctx.compaction.extractive.texts import GAP, marked, one_line, shortened
+from policyctx.compaction.extractive.texts import GAP, lines_in, marked, one_line, shortened
 
 # Of a result only the beginning and the end are looked at.
 LOOKED_AT = 2_000
@@ -88,6 +88,8 @@ _ERROR = re.compile(
 # The last command of a chain whose exit code says nothing of those before it.
 _CLOSES = re.compile(r"(?:;|\|\|)(?:true|echo|:)(?!\S)|\S{1,2}(?:pkill|kill|killall)\b")
 _MOST_ERRORS, _LAST_LINES = 3, 2
+# From so many missing lines on their number is said.
+_COUNTED = 10
 NOT_MADE = re.compile(r"failed|exit code [1-9]")
 
 
@@ -140,6 +142,8 @@ def outcome_of(call: Call, command: str, most: int = 0) -> str:
     elif not shown and (len(told) <= _LAST_LINES or _is_of_last(parts)):
         before = GAP if len(told) > _LAST_LINES and not errors else ""
         shown = told[-_LAST_LINES:]
+        missing = sum(not _surrounds(line) for line in lines_in(text)) - len(shown)
+        before += f"{missing} lines … " if before and missing >= _COUNTED else ""
     shown = [*errors, *shown]
     words = before + (marked(shown, said) or " … ".join(shown))
     if errors and len(words) > LONGEST_WORDS:

@@ -82,7 +82,7 @@ class Quote(NamedTuple):
     pasted: bool = False
     """Whether it only stands for what was pasted, attached, or added by a program."""
     last: bool = False
-    """Whether it is of the agent's last messages."""
+    """Whether it is of the agent's last messages, or an aim in an earlier summary."""
     working: bool = False
     """Whether the agent said it before its calls."""
     gap: int = 0
@@ -92,7 +92,8 @@ class Quote(NamedTuple):
     ago: int = 0
     """How many calls came after it, if the agent said it."""
     inner: bool = False
-    """Whether it is in the middle of a long message of the user, and no rule."""
+    """Whether it is in the middle of a long message of the user, and no rule; or says how things
+    stood in an earlier summary."""
 
 
 def place_of(one: Quote) -> int:

@@ -161,8 +161,9 @@ def _pieces(text: str, *, of_agent: bool) -> Iterator[Piece]:
             for line, is_item, depth in _with_lists(typed, of_agent=of_agent):
                 bare = _SIGN.sub("", line)
                 for sentence in [bare] if is_item else _sentences_in(bare):
-                    for said in _in_lines(sentence):
-                        one = Piece(said, depth=depth)
+                    for i, said in enumerate(_in_lines(sentence)):
+                        # What goes on says little without its beginning.
+                        one = Piece(said, depth=depth + bool(i))
                         yield one
 
 
@@ -396,12 +397,24 @@ def _in_lines(sentence: str) -> Iterator[str]:
     yield text
 
 
+# Where a text is cut: behind such a sign, or between words, if one is so many characters near.
+_NEAR = 30
+_JOINT = r"(?:[,;·|]\s|[，；、。])"
+_UP_TO_JOINT = re.compile(rf".*{_JOINT}|.*\s", re.DOTALL)
+_TO_JOINT = re.compile(rf".*?{_JOINT}|.*?\s", re.DOTALL)
+
+
 def shortened(text: str, most: int, share: int = 4) -> str:
     """Return the text in at most `most` characters: its beginning, and one part of its end."""
     if len(text) <= most:
         return text
     end = most // share
-    return f"{text[: most - end - 3].rstrip()} … {text[-end:].lstrip()}"
+    head, tail = text[: most - end - 3], text[-end:]
+    if begins := _UP_TO_JOINT.match(head, max(0, len(head) - _NEAR)):
+        head = head[: begins.end()]
+    if ends := _TO_JOINT.match(tail, 0, _NEAR):
+        tail = tail[ends.end() :]
+    return f"{head.rstrip()} … {tail.lstrip()}"
 
 
 def marked(shown: Iterable[str], lines: Sequence[str]) -> str:
