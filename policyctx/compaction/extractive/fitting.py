@@ -327,7 +327,8 @@ def _rated(
     elif one.working:
         rate = _OF_WORK
     elif group is Group.RESULTS:
-        rate = _RATES[Group.STEPS] if position >= count - NEWEST_CALLS else rate
+        is_early = position >= count - NEWEST_CALLS or text.startswith("- git status")
+        rate = _RATES[Group.STEPS] if is_early else rate
         weight += count * (len(text) <= _SHORT_RESULT) + count * text.startswith("- git ")
     elif group is Group.TASKS:
         weight = -weight

@@ -30,8 +30,8 @@ STARTED, NO_RESULT = "started in the background", "called, no result yet"
 NO_OUTPUT, UNQUOTED = "no output", "output not quoted"
 # Commands that change the work or check it.
 GIT = re.compile(
-    r"git (?:-\S+ (?:\S*/\S* )?)*(commit|push|pull|clone|checkout|switch|merge|rebase|reset|restore"
-    r"|revert|cherry-pick|stash(?! (?:list|show))|am|worktree(?! list)|tag(?= -[am])"
+    r"git (?:-\S+ (?:\S*/\S* )?)*(add|commit|push|pull|clone|checkout|switch|merge|rebase|reset"
+    r"|restore|revert|cherry-pick|stash(?! (?:list|show))|am|worktree(?! list)|tag(?= -[am])"
     r"|(?:tag|branch)(?=(?: -[CDFMcdfmsu]\S*| --(?:delete|force|move))?\s+[^-\s]))(?![\w-])"
 )
 CHECKING = re.compile(
@@ -73,6 +73,8 @@ _FRAME = re.compile(
     r"|(?:Wall time|Chunk ID|Original token count|Script completed|Total output lines)\b"
     r"|Warning: truncated output|.*\bexit\w*\W{1,3}(?:undefined|null|none)\b"
 )
+# What git says of what could be run next.
+_HINT = re.compile(r'\s*\(use "git |no changes added to commit')
 # What leads the text of an error or a warning, and what a program prints of a failure.
 _ALARM = re.compile(
     r"(?i:error|fatal|warning)(?:\[\w+\]|\s+[A-Z]+\d+)?:\s?\S|\b(?:ERROR|FATAL|WARN(?:ING)?)\b"
@@ -119,7 +121,7 @@ def outcome_of(call: Call, command: str, most: int = 0) -> str:
         found = islice(_ALARM.finditer(text, LOOKED_AT, len(text) - LOOKED_AT), _LAST_LINES)
         alarms = (_line_at(text, one.start()) for one in found)
         ends = "\n… ".join((f"{text[:LOOKED_AT]} …", *alarms, text[-LOOKED_AT:]))
-    said = _without_frame(ends.split("\n"))
+    said = _without_frame([line for line in ends.split("\n") if not _HINT.match(line)])
     whole = " / ".join(map(one_line, said))
     if (most >= len(whole) or not call.tool) and not (runs and not code):
         return ": ".join(filter(None, (code, shortened(whole, most)))) or NO_OUTPUT
@@ -189,8 +191,9 @@ def _surrounds(line: str) -> bool:
 
 
 def shown_of(call: Call, command: str) -> str:
-    """Return a result, of a long one its ends if it is a failure or of a check, else nothing."""
+    """Return a result, of a long one its ends if it failed, or is of a check or git's status."""
     is_kept = (call.failed and not call.command) or any(map(CHECKING.fullmatch, call.name_words))
+    is_kept = is_kept or command.startswith("git status")
     if len(call.result or "") > LONGEST_RESULT and not is_kept:
         return ""
     return _PASSED.sub("", outcome_of(call, command, LONGEST_RESULT))

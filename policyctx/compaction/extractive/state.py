@@ -145,6 +145,8 @@ _SAYS = re.compile(
 # The kinds of commands: checks, changes of something other than files of the work, and others.
 _CHECK, _CHANGE, _OTHER = "check ", "change ", "other "
 _COMMIT = f"{_CHANGE}git commit"
+_ADD = f"{_CHANGE}git add"
+_TAKES_IN = frozenset(f"{_CHANGE}git {one}" for one in ("commit", "reset", "restore", "stash"))
 _CREATES = re.compile(rf"{_CHANGE}.* (?:create|fork|open)\b")
 _IS_SILENT = re.compile(rf"(?!{_CHANGE}(?!git ))")
 _WORD = re.compile(r"[\w-]+")
@@ -208,6 +210,9 @@ class _Step(NamedTuple):
         """Whether it is run again, of several checks at least one."""
         if later.outcome == NO_RESULT != self.outcome:
             return False
+        if self.keys == {_ADD}:
+            # What was added stays so until git takes it in or out.
+            return not (later.keys.isdisjoint(_TAKES_IN) or NOT_MADE.match(later.outcome))
         return self.keys <= later.keys or bool(self.checks & later.keys)
 
     def quoted(self, files: Sequence[FileState] | None, moves: Mapping[str, int]) -> Quote:
