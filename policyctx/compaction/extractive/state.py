@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from posixpath import splitext
 from typing import NamedTuple
 
@@ -261,6 +261,7 @@ def work_of(
     looks = {_SIGN.split(one.text, 1)[0]: one for one in looks_before}
     answered = next((call for call in reversed(calls) if call.result is not None), None)
     changed = max((one.message for one in files if one.is_new), default=-1)
+    own = frozenset(one.name for one in files if one.is_new)
     moves = dict[str, int]()
     for i, call in enumerate(calls):
         moves |= dict.fromkeys(_moved_by(call), call.message)
@@ -289,6 +290,7 @@ def work_of(
             outcome = outcome_of(call, command, _LONGEST_WHOLE * is_whole)
         else:
             is_new = call.message > changed and i >= len(calls) - _MANY
+            is_new = is_new and (call.failed or not _looks_at(call, own))
             is_of_tasks = _listed(call) is not None or _OF_ONE.search(" ".join(call.name_words))
             if is_new and call.tool and not is_of_tasks:
                 given = command or _given(call)
@@ -310,6 +312,14 @@ def work_of(
         for one in steps
     )
     return tuple(quoted), tuple(looks.values())[-_MOST_LOOKS:]
+
+
+def _looks_at(call: Call, names: Container[str]) -> bool:
+    """Whether a call shows a part of one of these files."""
+    bare = [part for part in command_parts(call.command or "") if not part.startswith("git ")]
+    words = " ".join(bare or [call.path or ""]).split()
+    is_check = any(map(CHECKING.fullmatch, call.name_words))
+    return not is_check and any(word.rpartition("/")[2] in names for word in words)
 
 
 def _moved_by(call: Call) -> Iterator[str]:

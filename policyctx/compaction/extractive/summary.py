@@ -12,7 +12,8 @@ import sys
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Sequence
-from itertools import chain, groupby
+from itertools import groupby
+from math import inf
 from operator import attrgetter
 
 from policyctx.compaction.assembly import History
@@ -45,8 +46,8 @@ from policyctx.compaction.extractive.writing import (
     Contents,
     Group,
     Layout,
+    LeftOut,
     read_back,
-    with_archive,
 )
 from policyctx.messages.reading import Reading, items_of
 from policyctx.policy.models.compaction import Summary
@@ -142,10 +143,11 @@ def gathered(
     replies = replies_in(sorted((*users, *said, *last), key=place_of))
     replies.update(one.message for one in users if one.message < 0)  # these said something new
     users = [*_once(users, replies=replies)]
-    earlier = [one for found in before if (one := found.contents.left_out) is not None]
-    left_out = tuple(dict.fromkeys(chain(*earlier))) if earlier else None
-    if any(one.gap for one in users):
-        left_out = with_archive(left_out, history.archive)
+    left_out = LeftOut()
+    for found in before:
+        left_out = left_out.plus(*found.contents.left_out)
+    if gap := max((one.gap for one in users), default=0):
+        left_out = left_out.plus(inf if gap > 1 else 0, (history.archive,))
     before_them = carried(Group.STEPS), carried(Group.RESULTS)
     work = work_of(*before_them, calls, files, max(newest, typed)) if is_stepped else ((), ())
     return Contents(

@@ -69,6 +69,7 @@ _TYPED = re.compile(
 _TEMPLATE = re.compile(
     r"\s*(---\n.*?\n---\s*)?#+ ((?:User )?(?:Input|Arguments))\s+(```|~~~)\w*\n(.*?)\3", re.DOTALL
 )
+_STEPS, _MOST_STEPS = re.compile(r"^\d+\. +\*\*([^*\n]{2,40})", re.MULTILINE), 4
 _OF_INPUT = re.compile(r"\buser(?:'s)? input\b|\$ARGUMENTS\b", re.IGNORECASE)
 # The prompt of a shell; without output behind it, it may stand for what the user asks for.
 _PROMPT = re.compile(
@@ -289,6 +290,9 @@ def _described(text: str, name: str) -> str:
             first = first or ("" if is_frame else line)
     name = f"<{tag[2]}>" if tag else name
     first = _TAG.sub("", first).removeprefix("> ").strip()
+    if name.startswith(_PROMPT_NAME):
+        # How it begins says less than the names of its steps.
+        first = " / ".join(_STEPS.findall(text)[:_MOST_STEPS]) or first
     return f"[{name}, {count} lines, {len(text):,} characters: {shortened(first, 80)}]"
 
 

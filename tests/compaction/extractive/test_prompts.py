@@ -94,6 +94,14 @@ def test_of_a_template_the_beginning_and_the_end_are_kept() -> None:
     assert group(later(summary_of(order), user("Go on with hall 4.")), Group.USER) == found
 
 
+def test_the_line_of_a_prompt_has_the_names_of_its_steps() -> None:
+    steps = "1. **Set up**: Run `check.sh`.\n2. **Read plans**: All.\n3. **Write tasks.md**: Now.\n"
+    given = "## User Input\n\n```text\n\n```\n\nConsider the user input."
+    prompt = f'{given}\n\n{steps}\nBe brief, as in "I\'m Groot".'
+    line = told(user(prompt), said("Written."))[0]
+    assert line.endswith(": Set up / Read plans / Write tasks.md]")
+
+
 def test_pasted_text_in_a_summary_of_another_writer_is_left_out() -> None:
     foreign = "We use port 8081.\n```\n" + "x = compute(1)\n" * 9 + "```"
     assert group(later(foreign, user("Go on.")), Group.EARLIER) == ["- We use port 8081."]

@@ -164,6 +164,21 @@ def test_what_was_shown_before_a_change_is_not_quoted(change: list[Message]) -> 
     assert shown(later(summary_of(GO, *looked, ANNOUNCED), *change)) == []
 
 
+def test_what_was_looked_up_in_a_file_of_the_agents_own_is_not_quoted() -> None:
+    own = made(
+        "w1", "Write", {"file_path": "/hall/notes.md", "content": "# Pumps\n## Seals\n"}, "ok"
+    )
+    looks = [
+        *ran("rg -n Seals notes.md", "2:## Seals", "l1"),
+        *made("l2", "Read", {"file_path": "/hall/notes.md", "offset": 2, "limit": 1}, "## Seals"),
+        *ran("rg -n Seals other.md", "7:## Seals", "l3"),
+        *ran("git diff notes.md", "+## Seals", "l4"),
+    ]
+    lines = ["- rg -n Seals other.md => 7:## Seals", "- git diff notes.md => +## Seals"]
+    assert shown(summary_of(GO, *own, *looks)) == lines
+    assert shown(later(summary_of(GO, *own), *looks)) == lines
+
+
 LONG_FILE = "\n".join(f"{i} pump_{i} = valve({i})" for i in range(40, 90))
 
 
