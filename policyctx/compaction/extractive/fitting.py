@@ -18,8 +18,6 @@ from typing import NamedTuple, TypeAlias
 from policyctx.compaction.extractive.files import FileState
 from policyctx.compaction.extractive.languages import Cues
 from policyctx.compaction.extractive.said import (
-    INTERRUPTED,
-    SHORT_ANSWER,
     Quote,
     place_of,
     replies_in,
@@ -69,7 +67,7 @@ class Unit(NamedTuple):
 
 # Rates of the streams. What another writer's summary holds may be all that is left of what the
 # user said before it.
-_NEWEST, _ORDERS, _USERS_FACTS, _USERS_REST, _LITTLE = 600.0, 180.0, 60.0, 12.0, 4.0
+_ORDERS, _USERS_FACTS, _USERS_REST, _LITTLE = 180.0, 60.0, 12.0, 4.0
 _CHANGED_FILE, _OTHER_FILE, _EARLIER = 16.0, 2.0, 40.0
 _OF_WORK = 4.0
 _RATES = {Group.AGENT: 8.0, Group.TASKS: 60.0, Group.STEPS: 8.0, Group.RESULTS: 0.25}
@@ -102,7 +100,6 @@ def ranked(entries: list[tuple[Group, Entry]], cues: Cues) -> tuple[Unit, ...]:
     counts, positions = Counter[Group](), Counter[Group]()
     for group, one in entries:
         counts[group] += _size(one)
-    newest = _newest([one for group, one in entries if group is Group.USER])
     entries.reverse()
     streams: dict[tuple[Group, float], list[Unit]] = {}
     place = titles = 0
@@ -123,19 +120,9 @@ def ranked(entries: list[tuple[Group, Entry]], cues: Cues) -> tuple[Unit, ...]:
         place += 1
         # Made in one go: what `_replace` makes on the way stays allocated.
         unit = Unit(text, group, one.message, rated.hard, rated.weight, place, depth)
-        rate = _NEWEST if one is newest else rated.rate
-        streams.setdefault((group, rate), []).append(unit)
+        streams.setdefault((group, rated.rate), []).append(unit)
     order = merge(*(_by_rank(units, rate) for (_, rate), units in streams.items()))
     return tuple(_framed([unit for *_, unit in order], cues))
-
-
-def _newest(users: Sequence[Entry]) -> Quote | None:
-    """Return the user's newest message, if it is one short piece."""
-    quotes = (one for one in users if isinstance(one, Quote))
-    typed = [one for one in quotes if not (one.pasted or INTERRUPTED.match(one.text))][-2:]
-    if not typed or typed[-1].gap or words_in(typed[-1].text) > SHORT_ANSWER:
-        return None
-    return typed[-1] if len(typed) == 1 or typed[0].message != typed[1].message else None
 
 
 def _by_rank(units: list[Unit], rate: float) -> Iterator[tuple[float, int, Unit]]:

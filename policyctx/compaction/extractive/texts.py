@@ -40,21 +40,10 @@ QUOTED = "> "
 BULLET = re.compile(r"\s*(?:[-*+•·\u276f]|\(?\d{1,2}[.)、]|[a-z]\))\s+")
 _SIGN = re.compile(r"^\s*[-*+•·]\s+")
 _SAYS = re.compile(r"[^\W_]")
-# The end of a line that a program has broken in the middle of a sentence.
-_WRAPPED = re.compile(
-    r"^([^\n]{39,}[^\s.!?:;。！？：；])[ \t]*\n(?=\s*[a-zà-ÿ][^.)])", re.MULTILINE
-)
-# A line of brackets alone, which belongs to the line before or behind it.
-# White space is read where it begins, so that a long stretch of it is read once.
-_CLOSES = re.compile(r"(?:(?<![ \t])[ \t]+)?\n[ \t]*([\])};,]{1,4})[ \t]*(?=\n|\Z)")
-_OPENS = re.compile(r"^[ \t]*([\[({]{1,4})[ \t]*\n[ \t]*", re.MULTILINE)
-# Where a text can be cut, since the lines on both sides are not joined.
-_SEAM = re.compile(
-    r"(?:[.!?:;。！？：；]|\w(?=\n[^a-zà-ÿ])|(?<![\[({ \t]\n)^[^\n]{0,28}\w(?:\n[\])};,]{1,4})?)"
-    r"\n(?=[^\s\])};,])",
-    re.MULTILINE,
-)
-_PART = 10_000
+# Brackets on a line of their own, which belong to the line before or behind it.
+_CLOSES, _OPENS = re.compile(r"\s*[\])};,]{1,4}\s*"), re.compile(r"\s*[\[({]{1,4}\s*")
+# A line that a program has broken in the middle of a sentence, and how the next one goes on.
+_WRAPPED, _GOES_ON = re.compile(r".{39,}[^\s.!?:;。！？：；]\s*"), re.compile(r"\s*[a-zà-ÿ][^.)]")
 _HEADING = re.compile(r"\s*(#{1,6}) (.+)")
 _TAG = re.compile(r"<(/?)([A-Za-z][\w.-]{0,60})(?:\s[^<>]{0,200})?>")
 # Elements whose text the user wrote, though a program put them there.
@@ -360,14 +349,18 @@ def _entries_in(text: str) -> Iterator[tuple[str, re.Match[str] | None, bool, in
 
 
 def _whole_lines(text: str) -> Iterator[str]:
-    """Yield the lines, with those that a program has broken joined again, from parts of a text."""
-    at: int | None = 0
-    while at is not None:
-        seam = _SEAM.search(text, at + _PART)
-        end = seam and seam.end()
-        part = _OPENS.sub(r"\1 / ", _CLOSES.sub(r" / \1", text[at:end]))
-        yield from lines_in(_WRAPPED.sub(_unwrapped, part))
-        at = end
+    """Yield the lines, with those that a program has broken joined again."""
+    parts = list[str]()
+    for line in lines_in(text):
+        last = parts[-1] if parts else ""
+        is_wrapped = _WRAPPED.fullmatch(last) and _GOES_ON.match(line)
+        if is_wrapped or (last and _CLOSES.fullmatch(line)) or _OPENS.fullmatch(last):
+            # What is between two lines of code is a line break.
+            parts += (" " if is_wrapped and not _is_printed(last) else " / ", line)
+        else:
+            yield "".join(parts)
+            parts = [line]
+    yield "".join(parts)
 
 
 def _sentences_in(line: str) -> Iterator[str]:
@@ -376,11 +369,6 @@ def _sentences_in(line: str) -> Iterator[str]:
         yield line[at : end.start()]
         at = end.end()
     yield line[at:]
-
-
-def _unwrapped(line: re.Match[str]) -> str:
-    """Return a line with what joins it to the next one: of code a line break."""
-    return f"{line[1]} / " if _is_printed(line[1]) else f"{line[1]} "
 
 
 def _turns_around(lead: str) -> bool:

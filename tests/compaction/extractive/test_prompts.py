@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from policyctx.compaction.extractive import Group
-from policyctx.definitions.items import written_by
 from tests.compaction.extractive.summaries import group, later, ran, said, summary_of, told
 from tests.conversations import picture, user
 
@@ -359,16 +358,6 @@ def test_long_code_in_fences_in_a_description_is_one_line() -> None:
     code = "\n".join(f"    call_{i}(with_{i})" for i in range(40))
     text = f"<task>\nThe calls below have the wrong order, as you see.\n```\n{code}\n```\n</task>"
     assert any(line.startswith(" [pasted, 40 lines") for line in told(user(text)))
-
-
-def test_what_a_command_stands_for_is_a_line_of_its_program() -> None:
-    typed = user("<command-message>look</command-message>\n<command-name>/look</command-name>")
-    stands = written_by("program", user("You look at pumps.\n\nAnswer in three bullets."))
-    line = "- [program: You look at pumps. Answer in three bullets.]"
-    first = summary_of(typed, stands, said("I look."))
-    assert group(first, Group.USER) == ["- /look", line]
-    assert line in later(first, said("Done."))
-    assert "three bullets" not in summary_of(user("Look."), stands, said("I look."))
 
 
 def test_instructions_in_an_element_of_the_task_are_quoted() -> None:
