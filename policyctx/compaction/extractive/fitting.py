@@ -324,12 +324,12 @@ def _rated(
 
 
 def _weighed(one: Quote, group: Group, recency: float, cues: Cues) -> _Rated:
-    if group is Group.EARLIER and one.inner:
-        # An aim without all that is done already would look open.
-        return _Rated(_RATES[Group.AGENT], recency - one.last)
-    if one.pasted or one.inner:
+    if one.pasted or (one.inner and group is Group.USER):
         return _Rated(_LITTLE, recency)
     weight, hard = weight_of(one.text, cues)
+    if one.inner:
+        # An aim without all that is done already would look open.
+        return _Rated(_RATES[Group.AGENT], recency - one.last, hard and one.last)
     if hard or group is Group.EARLIER:
         return _Rated(_EARLIER if group is Group.EARLIER else _ORDERS, weight + recency, hard)
     is_fact = values_in(one.text) or NAME.search(one.text)
