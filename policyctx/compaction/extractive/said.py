@@ -60,8 +60,6 @@ UNREADABLE = (
     "[compaction that only its provider can read: of what stood before it only the user's words"
     " are here]"
 )
-# How a client says that the user stopped the agent.
-INTERRUPTED = re.compile(r"\[Request interrupted[^]\n]*\]")
 # Where the names of an attachment are looked for, and the words of a note: at the ends.
 _ENDS = 1_000
 _NAMES = re.compile(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from posixpath import splitext
 from typing import NamedTuple
 
 from policyctx.compaction.extractive.files import (
@@ -269,7 +268,7 @@ def work_of(
         began, since = call.message, ""
         step = _step(command, "", call.message)
         is_over = call.message <= changed or step.is_change
-        looks = {} if is_over else _without_mended(looks, call)
+        looks = {} if is_over else looks
         if at is not None:
             command = steps[at].command
             outcome = outcome_of(call, command, _LONGEST_WHOLE * (not call.tool))
@@ -362,18 +361,6 @@ def _chosen(steps: Sequence[_Step], said: int) -> list[_Step]:
     ]
     kept = {id(one) for is_one, most in _MOST for one in [*filter(is_one, left)][-most:]}
     return [one for one in left if id(one) in kept]
-
-
-def _without_mended(looks: dict[str, Quote], call: Call) -> dict[str, Quote]:
-    """Return what calls showed, without failures of the same tool on the file of a good call."""
-    if call.path is None or call.result is None or call.failed or not looks:
-        return looks
-    tool, path = f"{call.tool} ", one_line(call.path)
-    if not splitext(path)[1] and "://" not in path:
-        return looks  # a search of a folder says nothing of another search there
-    same = [given for given in looks if given.startswith(tool) and f" {path} " in f"{given} "]
-    mended = [given for given in same if f"{given}{_RESULT}failed" in looks[given].text]
-    return {given: one for given, one in looks.items() if given not in mended}
 
 
 def _read(one: Quote) -> _Step:

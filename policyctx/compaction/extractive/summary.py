@@ -286,7 +286,7 @@ def extractive_summary(
 
     Raises `MessagesError` for a list that no shape knows.
     """
-    lines = _lines(history, settings, languages, counter, beside)
+    lines = summary_lines(history, settings, languages, counter, beside=beside)
     return "\n".join(line.text for line in lines)
 
 
@@ -299,16 +299,6 @@ def summary_lines(
     beside: str = "",
 ) -> list[SummaryLine]:
     """Return the lines of `extractive_summary`, each with the unit that it was written from."""
-    return [*_lines(history, settings, languages, counter, beside)]
-
-
-def _lines(
-    history: History,
-    settings: Summary,
-    languages: Sequence[Language],
-    counter: TokenCounter | None,
-    beside: str,
-) -> Iterator[SummaryLine]:
     limits = [limit.without(beside) for limit in limits_of(history, settings, counter)]
     cues = cues_of(tuple(languages))
     contents = gathered(history, cues, room=settings.max_words)
@@ -316,10 +306,7 @@ def _lines(
     del contents
     order = ranked(entries, cues)
     lines = fitted(order, limits, layout, left_out, history.archive)
-    first = next(lines, None)
-    yield first or _shortest(order, layout, limits)
-    del order
-    yield from lines
+    return [*lines] or [_shortest(order, layout, limits)]
 
 
 def _shortest(order: Sequence[Unit], layout: Layout, limits: Sequence[Limit]) -> SummaryLine:

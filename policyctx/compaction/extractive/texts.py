@@ -266,23 +266,18 @@ def _count(pattern: re.Pattern[str], text: str) -> int:
 
 def _described(text: str, name: str) -> str:
     """Return the line that stands for pasted text: what it is, how it begins, and its length."""
-    tag = _TAG.match(text.lstrip())
+    tag, is_prompt = _TAG.match(text.lstrip()), name.startswith(_PROMPT_NAME)
     count, first = 0, ""
     for said in lines_in(text):
         if _SAYS.search(_TAG.sub("", said)):
             count += 1
-            line = "" if first else one_line(said)
-            is_frame = line.startswith(("```", "~~~"))
-            is_frame |= name.startswith(_PROMPT_NAME) and bool(
-                _HEADING.match(line) or _OF_INPUT.search(line)
-            )
-            first = first or ("" if is_frame else line)
-    name = f"<{tag[2]}>" if tag else name
-    first = _TAG.sub("", first).removeprefix("> ").strip()
-    if name.startswith(_PROMPT_NAME):
-        # How it begins says less than the names of its steps.
-        first = " / ".join(_STEPS.findall(text)[:_MOST_STEPS]) or first
-    return f"[{name}, {count} lines, {len(text):,} characters: {shortened(first, 80)}]"
+            is_frame = is_prompt and (_HEADING.match(said) or _OF_INPUT.search(said))
+            if not (first or is_frame or _FENCE.match(said)):
+                first = _TAG.sub("", one_line(said)).removeprefix("> ").strip()
+    # How a prompt begins says less than the names of its steps.
+    steps = " / ".join(_STEPS.findall(text)[:_MOST_STEPS]) if is_prompt else ""
+    begins = shortened(steps or first, 80 + 80 * is_prompt)
+    return f"[{f'<{tag[2]}>' if tag else name}, {count} lines, {len(text):,} characters: {begins}]"
 
 
 def _lines_in(text: str) -> Iterator[slice]:
