@@ -13,7 +13,6 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import groupby
-from math import inf
 from operator import attrgetter
 
 from policyctx.compaction.assembly import History
@@ -46,8 +45,8 @@ from policyctx.compaction.extractive.writing import (
     Contents,
     Group,
     Layout,
-    LeftOut,
     read_back,
+    with_archive,
 )
 from policyctx.messages.reading import Reading, items_of
 from policyctx.policy.models.compaction import Summary
@@ -143,11 +142,9 @@ def gathered(
     replies = replies_in(sorted((*users, *said, *last), key=place_of))
     replies.update(one.message for one in users if one.message < 0)  # these said something new
     users = [*_once(users, replies=replies)]
-    left_out = LeftOut()
-    for found in before:
-        left_out = left_out.plus(*found.contents.left_out)
-    if gap := max((one.gap for one in users), default=0):
-        left_out = left_out.plus(inf if gap > 1 else 0, (history.archive,))
+    left_out = tuple(dict.fromkeys(one for found in before for one in found.contents.left_out))
+    if any(one.gap for one in users):
+        left_out = with_archive(left_out, history.archive)
     before_them = carried(Group.STEPS), carried(Group.RESULTS)
     work = work_of(*before_them, calls, files, max(newest, typed)) if is_stepped else ((), ())
     return Contents(
