@@ -75,6 +75,7 @@ _ORDER = re.compile(
     r"(?:never|always|avoid|do(?: not|n't)|(?:\w+ ){0,3}protocol)\b|不要|别|必须|禁止|不得|严禁",
     re.IGNORECASE,
 )
+_BINDS = re.compile(rf"{_ORDER.pattern}|.*(?:\bmust\b|必须)", re.IGNORECASE)
 # What counts where no counter is given.
 _TOKENIZER = "o200k_base"
 
@@ -194,10 +195,6 @@ def _orders_in(text: str, told: Container[str]) -> Iterator[Quote]:
             yield Quote(one.text, section, user=False, depth=1 + one.depth - above)
 
 
-def _binds(text: str) -> bool:
-    return bool(_ORDER.match(text)) or cues_of().standing.found_in(text)
-
-
 def _is_quoted(title: str) -> bool:
     return any(one.search(title) for one in (_OF_USER, _DONE, _OPEN, _AIM))
 
@@ -217,7 +214,7 @@ def _as_it_stood(quotes: Iterable[Quote], *, is_over: bool) -> Iterator[Quote]:
     for title, (first, *others) in zip(titles, sections, strict=True):
         is_open, is_aim = bool(_OPEN.search(title)), bool(_AIM.search(title))
         leaves = (is_aim and not is_told) or (is_open and is_over)
-        left = [one for one in others if not leaves or _binds(one.text)]
+        left = [one for one in others if not leaves or _BINDS.match(one.text)]
         if left or not leaves:
             inner = not leaves and bool(is_open or is_aim or _DONE.search(title))
             yield from (one._replace(inner=inner, last=is_aim) for one in (first, *left))
