@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
 from posixpath import normpath
 from typing import NamedTuple
 
@@ -146,8 +145,7 @@ def _failed(text: str, cues: Cues) -> bool:
     start, end = text[:_LOOKED_AT], text[-_LOOKED_AT:]
     words = _BEFORE_WORDS.sub("", start, count=1)
     return bool(
-        cues.failures.words.match(words.casefold())
-        or cues.failures.parts.match(words.casefold())
+        cues.failures.begins(words)
         or EXCEPTION.match(words)
         or _SAID.match(start)
         or _EXIT.search(start)
@@ -224,7 +222,7 @@ _REFUSED = re.compile(r"no changes added|nothing added|hook id: ")
 _SUFFIX = re.compile(r"\w\.\w+$")
 _MOVES = re.compile(r"\(?(?:cd|pushd)\s+(?:([\w~./@+-]*[\w~./])/?\s*$)?")
 _IS_PATH = re.compile(r"(?=.*\w)[\w~.@+-]*[/.][\w~./@+-]*")
-_IN_PLACE, _SUBSTITUTES = re.compile(r"-(?![IM])\w*i|--in-place"), re.compile(r"s(\W).*\1.*\1\w*")
+_IN_PLACE = re.compile(r"-(?![IM])\w*i|--in-place")
 
 
 class FileState(NamedTuple):
@@ -405,12 +403,8 @@ def _changes_in(words: list[str]) -> Iterator[tuple[str, str]]:
     elif program == "git restore" and "--staged" in behind:
         behind = []
     elif program in {"sed", "perl"}:
-        # Without one in quotes or behind `-e` the first word without a dash is the script.
-        given = {"''", "-e"}.isdisjoint(behind)
-        named = [word for before, word in pairwise(("", *behind)) if before != "-e"]
-        bare = [word for word in named if word[0] not in "-'"][given:]
         edits = any(map(_IN_PLACE.match, behind))
-        behind = [word for word in bare if edits and not _SUBSTITUTES.fullmatch(word)]
+        behind = [word for word in behind if edits and _SUFFIX.search(word)]
     elif program == "tee" and "-a" in behind:
         program = "tee -a"
     paths = [word for word in behind if word == "." or _IS_PATH.fullmatch(word)]

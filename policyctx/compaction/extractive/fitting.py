@@ -18,8 +18,6 @@ from typing import NamedTuple, TypeAlias
 from policyctx.compaction.extractive.files import FileState
 from policyctx.compaction.extractive.languages import Cues
 from policyctx.compaction.extractive.said import (
-    INTERRUPTED,
-    SHORT_ANSWER,
     Quote,
     place_of,
     replies_in,
@@ -70,7 +68,7 @@ class Unit(NamedTuple):
 
 # Rates of the streams. What another writer's summary holds may be all that is left of what the
 # user said before it.
-_NEWEST, _ORDERS, _USERS_FACTS, _USERS_REST, _LITTLE = 600.0, 180.0, 60.0, 12.0, 4.0
+_ORDERS, _USERS_FACTS, _USERS_REST, _LITTLE = 180.0, 60.0, 12.0, 4.0
 _CHANGED_FILE, _OTHER_FILE, _EARLIER = 16.0, 2.0, 40.0
 _OF_WORK = 4.0
 _RATES = {Group.AGENT: 8.0, Group.TASKS: 60.0, Group.STEPS: 8.0, Group.RESULTS: 0.25}
@@ -103,7 +101,6 @@ def ranked(entries: list[tuple[Group, Entry]], cues: Cues) -> tuple[Unit, ...]:
     counts, positions = Counter[Group](), Counter[Group]()
     for group, one in entries:
         counts[group] += _size(one)
-    newest = _newest([one for group, one in entries if group is Group.USER])
     entries.reverse()
     streams: dict[tuple[Group, float], list[Unit]] = {}
     place = titles = 0
@@ -124,19 +121,9 @@ def ranked(entries: list[tuple[Group, Entry]], cues: Cues) -> tuple[Unit, ...]:
         place += 1
         # Made in one go: what `_replace` makes on the way stays allocated.
         unit = Unit(text, group, one.message, rated.hard, rated.weight, place, depth)
-        rate = _NEWEST if one is newest else rated.rate
-        streams.setdefault((group, rate), []).append(unit)
+        streams.setdefault((group, rated.rate), []).append(unit)
     order = merge(*(_by_rank(units, rate) for (_, rate), units in streams.items()))
-    return tuple(_framed([unit for *_, unit in order]))
-
-
-def _newest(users: Sequence[Entry]) -> Quote | None:
-    """Return the user's newest message, if it is one short piece."""
-    quotes = (one for one in users if isinstance(one, Quote))
-    typed = [one for one in quotes if not (one.pasted or INTERRUPTED.match(one.text))][-2:]
-    if not typed or typed[-1].gap or words_in(typed[-1].text) > SHORT_ANSWER:
-        return None
-    return typed[-1] if len(typed) == 1 or typed[0].message != typed[1].message else None
+    return tuple(_framed([unit for *_, unit in order], cues))
 
 
 def _by_rank(units: list[Unit], rate: float) -> Iterator[tuple[float, int, Unit]]:
@@ -176,7 +163,7 @@ def with_room(quotes: Iterable[Quote], room: int, cues: Cues) -> list[Quote]:
                 kind = one.user, rated.rate, rated.weight
                 kinds.append(known.setdefault(kind, kind))
             repeated = _repeated(found)
-            lost = _lost(found, kinds, room, repeated)
+            lost = _lost(found, kinds, room, repeated, cues)
             newest = {one.user: one.message for one in found}.values()
             repeated = {i for i in repeated if found[i].message not in newest}
             kinds = [kind for i, kind in enumerate(kinds) if i not in lost and i not in repeated]
@@ -202,22 +189,28 @@ def _repeated(quotes: Sequence[Quote]) -> set[int]:
 
 
 def _lost(
-    quotes: Sequence[Quote], kinds: Sequence[_Kind], room: int, repeated: Container[int]
+    quotes: Sequence[Quote],
+    kinds: Sequence[_Kind],
+    room: int,
+    repeated: Container[int],
+    cues: Cues,
 ) -> set[int]:
-    """Return which quotes have no room. Titles and leads stay with what is under them."""
+    """Return which quotes have no room. Titles, leads and what is pointed at stay with theirs."""
     words = Counter[_Kind]()
-    lost, message, depth = set[int](), -1, 0
+    lost, message, depth, is_needed = set[int](), -1, 0, False
     for i in (i for i in reversed(range(len(quotes))) if i not in repeated):
         one, (*stream, weight) = quotes[i], kinds[i]
         ahead = (n for (*other, least), n in words.items() if other == stream and least >= weight)
-        leads = one.message == message and one.depth < depth
+        leads = one.message == message and (one.depth < depth or is_needed)
         if one.last or leads or sum(ahead) <= room:
             words[kinds[i]] += 0 if one.last else words_in(one.text)
             message, depth = one.message, one.depth
+            is_needed = _points_back(one.text, cues)
             if i + 1 in lost and quotes[i + 1].message == message and quotes[i + 1].depth > depth:
                 lost.remove(i + 1)  # a lead stays one
         else:
             lost.add(i)
+            is_needed = False
     return lost
 
 
@@ -239,14 +232,24 @@ _OWN_TITLE = re.compile(r"(#+) ")
 _TITLE = re.compile(rf"{ENTRY}(?:\[agent[^]]*\] )?#")
 
 
-def _framed(order: Sequence[Unit]) -> Iterator[Unit]:
+def _framed(order: Sequence[Unit], cues: Cues) -> Iterator[Unit]:
     """Yield the units, each behind the titles and leads that it is under.
 
-    A title or a lead comes with the first unit that is under it.
+    A title or a lead comes with the first unit that is under it. A sentence that points back comes
+    behind the one before it; the agent's is left out where that is missing.
     """
     over: dict[int, list[Unit]] = {}
-    opened: list[Unit] = []
+    behind: dict[int, Unit] = {}
+    alone, opened = set[int](), list[Unit]()
+    before: Unit | None = None
     for unit in sorted(order, key=lambda one: one.place):
+        is_within = before and (before.group, before.message) == (unit.group, unit.message)
+        if before and is_within and _points_back(_bare(unit.text), cues):
+            if unit.place > before.place + 1 or before.place in alone:
+                alone.update((unit.place,) * (not unit.user))
+            elif before.depth >= unit.depth:
+                behind[unit.place] = before
+        before = unit
         same = (one for one in opened if (one.group, one.message) == (unit.group, unit.message))
         above = (one for one in same if one.depth < unit.depth)
         opened = [one for one in above if _TITLE.match(one.text) or not _TITLE.match(unit.text)]
@@ -256,8 +259,13 @@ def _framed(order: Sequence[Unit]) -> Iterator[Unit]:
     above_any = (one for above in over.values() for one in above)
     leads = {one.place for one in above_any if _TITLE.match(one.text) or one.text[-1:] in ":："}
     given: set[int] = set()
-    for unit in order:
-        if unit.place not in leads and unit.place not in given:
+    for first in order:
+        needed = [first] * (first.place not in leads and first.place not in alone)
+        while needed and needed[-1].place in behind and needed[-1].place not in given:
+            needed.append(behind[needed[-1].place])
+        for unit in reversed(needed):
+            if unit.place in given:
+                continue
             # What the user says of an entry stands by itself, so that more of it has room.
             above = (one for one in over.get(unit.place, ()) if one.place not in given)
             left = [one for one in above if not unit.user or one.place in leads]
@@ -265,6 +273,11 @@ def _framed(order: Sequence[Unit]) -> Iterator[Unit]:
             yield from (one._replace(leads=True) for one in left)
             given.add(unit.place)
             yield unit
+
+
+def _points_back(text: str, cues: Cues) -> bool:
+    """Whether a sentence says little without the one before it."""
+    return cues.pointers.begins(text.lstrip("*_`\"'([>"))
 
 
 class _Rated(NamedTuple):
@@ -301,7 +314,8 @@ def _rated(
     elif one.working:
         rate = _OF_WORK
     elif group is Group.RESULTS:
-        rate = _RATES[Group.STEPS] if position >= count - NEWEST_CALLS else rate
+        is_early = position >= count - NEWEST_CALLS or text.startswith("- git status")
+        rate = _RATES[Group.STEPS] if is_early else rate
         weight += count * (len(text) <= _SHORT_RESULT) + count * text.startswith("- git ")
     elif group is Group.TASKS:
         weight = -weight
@@ -311,9 +325,12 @@ def _rated(
 
 
 def _weighed(one: Quote, group: Group, recency: float, cues: Cues) -> _Rated:
-    if one.pasted or one.inner:
+    if one.pasted or (one.inner and group is Group.USER):
         return _Rated(_LITTLE, recency)
     weight, hard = weight_of(one.text, cues)
+    if one.inner:
+        # An aim without all that is done already would look open.
+        return _Rated(_RATES[Group.AGENT], recency - one.last, hard and one.last)
     if hard or group is Group.EARLIER:
         return _Rated(_EARLIER if group is Group.EARLIER else _ORDERS, weight + recency, hard)
     is_fact = values_in(one.text) or NAME.search(one.text)
@@ -364,7 +381,7 @@ class SummaryLine(NamedTuple):
 
 
 def lines_of(
-    units: Sequence[Unit], layout: Layout, left_out: Sequence[str] | None
+    units: Sequence[Unit], layout: Layout, left_out: Sequence[str]
 ) -> Iterator[SummaryLine]:
     """Yield the lines of a summary of these units, section by section."""
     sections: dict[int, list[Unit]] = {}
@@ -382,7 +399,7 @@ def lines_of(
                 yield SummaryLine(unit.group.label)
             yield SummaryLine(_line(unit, before), unit)
             before = unit
-    if left_out is not None:
+    if left_out:
         yield SummaryLine(left_out_line(left_out))
 
 
@@ -392,14 +409,19 @@ def _line(unit: Unit, before: Unit | None) -> str:
         return unit.text
     # Where lines of a message are missing, it is marked.
     gap = GAP if unit.group in SAID and unit.place != before.place + 1 else ""
-    return NOTE * (1 + unit.depth) + gap + MARK.sub("", unit.text.removeprefix(ENTRY), count=1)
+    return NOTE * (1 + unit.depth) + gap + _bare(unit.text)
+
+
+def _bare(text: str) -> str:
+    """Return what a line says, without the marks before it."""
+    return MARK.sub("", text.removeprefix(ENTRY), count=1)
 
 
 def fitted(
     order: Sequence[Unit],
     limits: Sequence[Limit],
     layout: Layout,
-    left_out: Sequence[str] | None,
+    left_out: Sequence[str],
     archive: str,
 ) -> Iterator[SummaryLine]:
     """Return the lines of the longest prefix of the order that fits within all limits.

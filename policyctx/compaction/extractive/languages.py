@@ -54,6 +54,8 @@ class Language:
     """Words beside a changed value: an order and a text are compared without them."""
     failures: tuple[str, ...] = ()
     """How a failed result begins."""
+    pointers: tuple[str, ...] = ()
+    """First words of a sentence that says little without the one before it, such as `that`."""
     abbreviations: tuple[str, ...] = ()
     """Words whose full stop does not end a sentence."""
 
@@ -155,6 +157,7 @@ revisions = now|actually|instead|rather|please|then|make it|make that|change|cha
     |modifies|modifying|edit|edits|edited|editing|alter|altered|changes|changing|time|times|make|per
 failures = error|traceback|exception|failed|failure|fatal|not found|denied|no such|cannot|panic
     |unable|refused|timed out|timeout|invalid
+pointers = that|this|these|those|it|they|such|both|neither|the rest/others/other/latter/former
 abbreviations = mr|mrs|ms|dr|prof|st|jr|sr|e.g|i.e|etc|vs|cf|approx|dept|fig|figs|vol|resp|esp|incl
     |excl|misc|al|pp|no|ch|sec
     """,
@@ -189,6 +192,7 @@ bounds = 最多|上限|以内|不超过|至多|限制|之内
 revisions = 现在|今后|以后|起|新|已经|目前|吧|改成|改为|改用|换成|改到|调整为|调到|还是|其实|不对
     |更正|修改|改动|更改|请|把|的|了|为|到|是|在|用|就|设
 failures = 错误|失败|异常|找不到|无法|拒绝|超时|不存在|无效
+pointers = 这|那|它|此|其余|其他|其它|剩下|上述|以上|两者
     """,
 )
 
@@ -226,6 +230,7 @@ revisions = bitte|der|die|das|den|dem|des|ein|eine|einen|einem|einer|an|auf|in|i
     |diese|dieser|dieses|mich|mir|uns|zwischen|bei|bevor|musst|müsst|darfst|jetzt|ändere|ändern
     |ändert|geändert|verändert|verändern|anfassen
 failures = fehler|nicht gefunden|fehlgeschlagen
+pointers = dies|diese|dieser|dieses|es|beide|der rest
 abbreviations = hr|fr|nr|str|z.b|d.h|u.a|bzw|ggf|inkl|evtl|vgl|usw|ca|abs|tel
     """,
 )
@@ -252,6 +257,7 @@ bounds = au plus|au maximum|limite|moins de|jusqu'à
 revisions = le|la|les|un|une|des|de|du|à|au|aux|et|ou|est|sont|dans|pour|par|sur|il|elle|on|nous
     |vous|tu|que|qui|ce|cette|ces|veuillez
 failures = erreur|introuvable|échec
+pointers = cela|ça|ceci|c'est|celui-ci|celle-ci|les autres|le reste
 abbreviations = m|mme|mlle|etc|p.ex|env
     """,
 )
@@ -275,6 +281,11 @@ class Presence(NamedTuple):
     def found_in(self, text: str) -> bool:
         """Whether the text has any of them."""
         return next(self.each_in(text), None) is not None
+
+    def begins(self, text: str) -> bool:
+        """Whether the text begins with any of them."""
+        folded = _folded(text)
+        return bool(self.words.match(folded) or self.parts.match(folded))
 
     def found_outside(self, others: Presence, text: str) -> bool:
         """Whether the text has any of them that does not end in one of the others."""

@@ -12,7 +12,7 @@ from policyctx.compaction.extractive.files import (
     Call,
     parts_in,
 )
-from policyctx.compaction.extractive.texts import GAP, marked, one_line, shortened
+from policyctx.compaction.extractive.texts import GAP, lines_in, marked, one_line, shortened
 
 # Of a result only the beginning and the end are looked at.
 LOOKED_AT = 2_000
@@ -30,8 +30,8 @@ STARTED, NO_RESULT = "started in the background", "called, no result yet"
 NO_OUTPUT, UNQUOTED = "no output", "output not quoted"
 # Commands that change the work or check it.
 GIT = re.compile(
-    r"git (?:-\S+ (?:\S*/\S* )?)*(commit|push|pull|clone|checkout|switch|merge|rebase|reset|restore"
-    r"|revert|cherry-pick|stash(?! (?:list|show))|am|worktree(?! list)|tag(?= -[am])"
+    r"git (?:-\S+ (?:\S*/\S* )?)*(add|commit|push|pull|clone|checkout|switch|merge|rebase|reset"
+    r"|restore|revert|cherry-pick|stash(?! (?:list|show))|am|worktree(?! list)|tag(?= -[am])"
     r"|(?:tag|branch)(?=(?: -[CDFMcdfmsu]\S*| --(?:delete|force|move))?\s+[^-\s]))(?![\w-])"
 )
 CHECKING = re.compile(
@@ -73,6 +73,8 @@ _FRAME = re.compile(
     r"|(?:Wall time|Chunk ID|Original token count|Script completed|Total output lines)\b"
     r"|Warning: truncated output|.*\bexit\w*\W{1,3}(?:undefined|null|none)\b"
 )
+# What git says of what could be run next.
+_HINT = re.compile(r'\s*\(use "git |no changes added to commit')
 # What leads the text of an error or a warning, and what a program prints of a failure.
 _ALARM = re.compile(
     r"(?i:error|fatal|warning)(?:\[\w+\]|\s+[A-Z]+\d+)?:\s?\S|\b(?:ERROR|FATAL|WARN(?:ING)?)\b"
@@ -88,6 +90,8 @@ _ERROR = re.compile(
 # The last command of a chain whose exit code says nothing of those before it.
 _CLOSES = re.compile(r"(?:;|\|\|)(?:true|echo|:)(?!\S)|\S{1,2}(?:pkill|kill|killall)\b")
 _MOST_ERRORS, _LAST_LINES = 3, 2
+# From so many missing lines on their number is said.
+_COUNTED = 10
 NOT_MADE = re.compile(r"failed|exit code [1-9]")
 
 
@@ -117,7 +121,7 @@ def outcome_of(call: Call, command: str, most: int = 0) -> str:
         found = islice(_ALARM.finditer(text, LOOKED_AT, len(text) - LOOKED_AT), _LAST_LINES)
         alarms = (_line_at(text, one.start()) for one in found)
         ends = "\n… ".join((f"{text[:LOOKED_AT]} …", *alarms, text[-LOOKED_AT:]))
-    said = _without_frame(ends.split("\n"))
+    said = _without_frame([line for line in ends.split("\n") if not _HINT.match(line)])
     whole = " / ".join(map(one_line, said))
     if (most >= len(whole) or not call.tool) and not (runs and not code):
         return ": ".join(filter(None, (code, shortened(whole, most)))) or NO_OUTPUT
@@ -140,6 +144,8 @@ def outcome_of(call: Call, command: str, most: int = 0) -> str:
     elif not shown and (len(told) <= _LAST_LINES or _is_of_last(parts)):
         before = GAP if len(told) > _LAST_LINES and not errors else ""
         shown = told[-_LAST_LINES:]
+        missing = sum(not _surrounds(line) for line in lines_in(text)) - len(shown)
+        before += f"{missing} lines … " if before and missing >= _COUNTED else ""
     shown = [*errors, *shown]
     words = before + (marked(shown, said) or " … ".join(shown))
     if errors and len(words) > LONGEST_WORDS:
@@ -185,8 +191,9 @@ def _surrounds(line: str) -> bool:
 
 
 def shown_of(call: Call, command: str) -> str:
-    """Return a result, of a long one its ends if it is a failure or of a check, else nothing."""
+    """Return a result, of a long one its ends if it failed, or is of a check or git's status."""
     is_kept = (call.failed and not call.command) or any(map(CHECKING.fullmatch, call.name_words))
+    is_kept = is_kept or command.startswith("git status")
     if len(call.result or "") > LONGEST_RESULT and not is_kept:
         return ""
     return _PASSED.sub("", outcome_of(call, command, LONGEST_RESULT))

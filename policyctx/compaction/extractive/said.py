@@ -40,8 +40,6 @@ _QUESTION_MARK = ("?", "？")
 _TAG = re.compile(r"</?[A-Za-z][\w -]*>")
 # Characters of a name that are shown.
 _LONGEST_NAME = 80
-# Characters of a text that the client put in place of a command, in the newest message or before.
-_LONGEST_EXPANDED, _LONGEST_OLDER = 1_600, 160
 # How a message of an agent's program begins that has the result of a command in a reply.
 _RETURNED = re.compile(r"\s*<returncode>")
 # Pieces of either end that are kept of an earlier message of the agent, and of the user.
@@ -62,8 +60,6 @@ UNREADABLE = (
     "[compaction that only its provider can read: of what stood before it only the user's words"
     " are here]"
 )
-# How a client says that the user stopped the agent.
-INTERRUPTED = re.compile(r"\[Request interrupted[^]\n]*\]")
 # Where the names of an attachment are looked for, and the words of a note: at the ends.
 _ENDS = 1_000
 _NAMES = re.compile(
@@ -82,7 +78,7 @@ class Quote(NamedTuple):
     pasted: bool = False
     """Whether it only stands for what was pasted, attached, or added by a program."""
     last: bool = False
-    """Whether it is of the agent's last messages."""
+    """Whether it is of the agent's last messages, or an aim in an earlier summary."""
     working: bool = False
     """Whether the agent said it before its calls."""
     gap: int = 0
@@ -92,7 +88,8 @@ class Quote(NamedTuple):
     ago: int = 0
     """How many calls came after it, if the agent said it."""
     inner: bool = False
-    """Whether it is in the middle of a long message of the user, and no rule."""
+    """Whether it is in the middle of a long message of the user, and no rule; or says how things
+    stood in an earlier summary."""
 
 
 def place_of(one: Quote) -> int:
@@ -115,19 +112,12 @@ def quotes_in(history: History, reading: Reading, skipped: frozenset[int]) -> It
     kept, last, notes, typed = _of_agent(history, reading, skipped)
     closing = next((item.text for item in reversed(reading.items) if item.message in last), "")
     is_answered = is_answer(closing) and not notes
-    before = ""
     for position, item in enumerate(reading.items):
         if item.message in skipped:
             continue
         author = _author_of(item, history)
-        is_expanded = author == "program" and before.startswith("<command-")
-        before = item.text.lstrip()
         if item.kind != "assistant_message":
             found = _not_agents(item, author, reading, position)
-            if is_expanded and item.kind == "user_message" and not _TAG.match(before):
-                size = f", {len(before):,} characters" * (len(before) > _LONGEST_OLDER)
-                text = f"[program{size}: {shortened(one_line(before), _LONGEST_EXPANDED)}]"
-                found = iter((Quote(text, item.message, user=True, pasted=True),))
             is_newest = item.message >= typed
             yield from ends_of(found, is_newest=is_newest, is_answered=is_answered)
         elif item.message in kept:
@@ -155,15 +145,13 @@ def ends_of(
 ) -> Iterator[Quote]:
     """Yield of each message the quotes of its ends, and the rules between.
 
-    Of the newest message all are yielded. Of an earlier one the text of a command is clipped, and
-    of the prompt of a command, also once it is answered, one line stands for it.
+    Of the newest message all are yielded. Of the prompt of a command, once it is answered or in an
+    earlier message, one line stands for it.
     """
     for _, group in groupby(quotes, attrgetter("message")):
         pieces = _without_template(group, is_open=is_newest and not is_answered)
         rest, is_gap = deque[Quote](), False
-        for one in islice(pieces, most):
-            is_long = one.pasted and not is_newest
-            yield one._replace(text=shortened(one.text, _LONGEST_OLDER)) if is_long else one
+        yield from islice(pieces, most)
         for one in pieces:
             rest.append(one)
             if len(rest) <= most:

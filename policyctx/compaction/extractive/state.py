@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from posixpath import splitext
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from policyctx.compaction.extractive.files import (
@@ -145,6 +144,8 @@ _SAYS = re.compile(
 # The kinds of commands: checks, changes of something other than files of the work, and others.
 _CHECK, _CHANGE, _OTHER = "check ", "change ", "other "
 _COMMIT = f"{_CHANGE}git commit"
+_ADD = f"{_CHANGE}git add"
+_TAKES_IN = frozenset(f"{_CHANGE}git {one}" for one in ("commit", "reset", "restore", "stash"))
 _CREATES = re.compile(rf"{_CHANGE}.* (?:create|fork|open)\b")
 _IS_SILENT = re.compile(rf"(?!{_CHANGE}(?!git ))")
 _WORD = re.compile(r"[\w-]+")
@@ -208,6 +209,9 @@ class _Step(NamedTuple):
         """Whether it is run again, of several checks at least one."""
         if later.outcome == NO_RESULT != self.outcome:
             return False
+        if self.keys == {_ADD}:
+            # What was added stays so until git takes it in or out.
+            return not (later.keys.isdisjoint(_TAKES_IN) or NOT_MADE.match(later.outcome))
         return self.keys <= later.keys or bool(self.checks & later.keys)
 
     def quoted(self, files: Sequence[FileState] | None, moves: Mapping[str, int]) -> Quote:
@@ -256,6 +260,7 @@ def work_of(
     looks = {_SIGN.split(one.text, 1)[0]: one for one in looks_before}
     answered = next((call for call in reversed(calls) if call.result is not None), None)
     changed = max((one.message for one in files if one.is_new), default=-1)
+    own = frozenset(one.name for one in files if one.is_new)
     moves = dict[str, int]()
     for i, call in enumerate(calls):
         moves |= dict.fromkeys(_moved_by(call), call.message)
@@ -263,7 +268,7 @@ def work_of(
         began, since = call.message, ""
         step = _step(command, "", call.message)
         is_over = call.message <= changed or step.is_change
-        looks = {} if is_over else _without_mended(looks, call)
+        looks = {} if is_over else looks
         if at is not None:
             command = steps[at].command
             outcome = outcome_of(call, command, _LONGEST_WHOLE * (not call.tool))
@@ -284,6 +289,7 @@ def work_of(
             outcome = outcome_of(call, command, _LONGEST_WHOLE * is_whole)
         else:
             is_new = call.message > changed and i >= len(calls) - _MANY
+            is_new = is_new and (call.failed or not _looks_at(call, own))
             is_of_tasks = _listed(call) is not None or _OF_ONE.search(" ".join(call.name_words))
             if is_new and call.tool and not is_of_tasks:
                 given = command or _given(call)
@@ -305,6 +311,14 @@ def work_of(
         for one in steps
     )
     return tuple(quoted), tuple(looks.values())[-_MOST_LOOKS:]
+
+
+def _looks_at(call: Call, names: Container[str]) -> bool:
+    """Whether a call shows a part of one of these files."""
+    bare = [part for part in command_parts(call.command or "") if not part.startswith("git ")]
+    words = " ".join(bare or [call.path or ""]).split()
+    is_check = any(map(CHECKING.fullmatch, call.name_words))
+    return not is_check and any(word.rpartition("/")[2] in names for word in words)
 
 
 def _moved_by(call: Call) -> Iterator[str]:
@@ -347,18 +361,6 @@ def _chosen(steps: Sequence[_Step], said: int) -> list[_Step]:
     ]
     kept = {id(one) for is_one, most in _MOST for one in [*filter(is_one, left)][-most:]}
     return [one for one in left if id(one) in kept]
-
-
-def _without_mended(looks: dict[str, Quote], call: Call) -> dict[str, Quote]:
-    """Return what calls showed, without failures of the same tool on the file of a good call."""
-    if call.path is None or call.result is None or call.failed or not looks:
-        return looks
-    tool, path = f"{call.tool} ", one_line(call.path)
-    if not splitext(path)[1] and "://" not in path:
-        return looks  # a search of a folder says nothing of another search there
-    same = [given for given in looks if given.startswith(tool) and f" {path} " in f"{given} "]
-    mended = [given for given in same if f"{given}{_RESULT}failed" in looks[given].text]
-    return {given: one for given, one in looks.items() if given not in mended}
 
 
 def _read(one: Quote) -> _Step:

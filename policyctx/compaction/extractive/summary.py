@@ -8,10 +8,12 @@ prefix of that order, written in sections and in the order of the conversation.
 from __future__ import annotations
 
 import re
+import sys
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Sequence
-from itertools import chain, groupby
+from itertools import groupby
+from operator import attrgetter
 
 from policyctx.compaction.assembly import History
 from policyctx.compaction.extractive.files import calls_in, files_of
@@ -54,15 +56,26 @@ from policyctx.tokens.encoders import words_in
 # A title in a summary of another writer, and that of the list of what its user said.
 _TITLE = re.compile(r"#+ .*|\d+\. .*[:：]|\*\*.*\*\*:?")
 _OF_USER = re.compile(
-    r"\buser(?:'s)? (?:messages|requests|words)|primary request"
-    r"|\b(?:goals?|constraints|preferences|instructions)\b|用户(?:消息|原话)|约束|偏好",
+    r"\buser(?:'s)? (?:messages|requests|words)"
+    r"|\b(?:constraints|preferences|instructions)\b|用户(?:消息|原话)|约束|偏好",
     re.IGNORECASE,
 )
+# Titles over what was done, over what was open, and over aims, which may have been reached since.
+_DONE = re.compile(
+    r"\b(?:done|(?:complet|accomplish)\w+)\b|^\W*progress\W*$|完成|进展|进度", re.IGNORECASE
+)
+_OPEN = re.compile(
+    r"\b(?:in progress|blocked|pending|remaining|next|to-?do|current|stat(?:e|us))\b"
+    r"|进行中|剩余|待办|下一步|当前|状态",
+    re.IGNORECASE,
+)
+_AIM = re.compile(r"primary request|\bgoals?\b|\bobjectives?\b|目标", re.IGNORECASE)
 _LEADS = (":", "：")
 _ORDER = re.compile(
     r"(?:never|always|avoid|do(?: not|n't)|(?:\w+ ){0,3}protocol)\b|不要|别|必须|禁止|不得|严禁",
     re.IGNORECASE,
 )
+_BINDS = re.compile(rf"{_ORDER.pattern}|.*(?:\bmust\b|必须)", re.IGNORECASE)
 # What counts where no counter is given.
 _TOKENIZER = "o200k_base"
 
@@ -102,7 +115,8 @@ def gathered(
     users = [*ends_of(told_before, is_newest=typed < 0, is_answered=is_answered), *users]
     said = carried(Group.AGENT)
     # Notes leave with the user's next words, or the agent's at the end of its work.
-    is_over = typed >= 0 or any(not one.working for one in last)
+    is_ended = any(not one.working for one in last)
+    is_over = typed >= 0 or is_ended
     words = Counter[int]()
     for note in said:
         words[note.message] += words_in(note.text)
@@ -129,8 +143,7 @@ def gathered(
     replies = replies_in(sorted((*users, *said, *last), key=place_of))
     replies.update(one.message for one in users if one.message < 0)  # these said something new
     users = [*_once(users, replies=replies)]
-    earlier = [one for found in before if (one := found.contents.left_out) is not None]
-    left_out = tuple(dict.fromkeys(chain(*earlier))) if earlier else None
+    left_out = tuple(dict.fromkeys(one for found in before for one in found.contents.left_out))
     if any(one.gap for one in users):
         left_out = with_archive(left_out, history.archive)
     before_them = carried(Group.STEPS), carried(Group.RESULTS)
@@ -142,7 +155,7 @@ def gathered(
                 *(one._replace(last=False) if one.last else one for one in _once(said, seen)),
                 *last,
             ],
-            Group.EARLIER: [*carried(Group.EARLIER), *foreign],
+            Group.EARLIER: [*_as_it_stood((*carried(Group.EARLIER), *foreign), is_over=is_ended)],
             Group.TASKS: tasks_of(carried(Group.TASKS), calls),
             Group.STEPS: work[0],
             Group.RESULTS: work[1],
@@ -163,23 +176,48 @@ def _other_summaries(history: History, reading: Reading, skipped: frozenset[int]
 
 
 def _orders_in(text: str, told: Container[str]) -> Iterator[Quote]:
-    """Yield the user's words, aims and orders in another summary, each under its title.
+    """Yield the user's words, aims, orders and status in another summary, each under its title.
 
-    Its other statements may be out of date, so they are quoted only if there are no titles. `told`
-    are the texts that are quoted already.
+    Its other statements are quoted only if there are no titles. `told` are the texts that are
+    quoted already.
     """
     pieces = list(pieces_of(text))
     is_prose = not any(_TITLE.fullmatch(one.text) for one in pieces)
-    section, title, titles = -1, "", list[Quote]()
+    section, title, titles, above = -1, "", list[Quote](), 0
     for one in (one for one in pieces if one.text.strip('"“”') not in told):
-        leads = one.text.endswith(_LEADS) and _OF_USER.search(one.text)
+        leads = one.text.endswith(_LEADS) and _is_quoted(one.text)
         if leads or _TITLE.fullmatch(one.text):
-            section, title = section - 1, one.text
+            section, title, above = section - 1, one.text, sys.maxsize
             titles = [Quote(title, section, user=False)]
-        elif not one.pasted and (is_prose or _OF_USER.search(title) or _ORDER.match(one.text)):
+        elif not one.pasted and (is_prose or _is_quoted(title) or _ORDER.match(one.text)):
             yield from titles
-            titles = []
-            yield Quote(one.text, section, user=False, depth=1)
+            titles, above = [], min(above, one.depth)
+            yield Quote(one.text, section, user=False, depth=1 + one.depth - above)
+
+
+def _is_quoted(title: str) -> bool:
+    return any(one.search(title) for one in (_OF_USER, _DONE, _OPEN, _AIM))
+
+
+def _as_it_stood(quotes: Iterable[Quote], *, is_over: bool) -> Iterator[Quote]:
+    """Yield what an earlier summary says, with marks on how things stood, and on aims.
+
+    What was open leaves with the agent's answer, except orders, and so do aims, unless the summary
+    says what of them is done.
+    """
+    sections = [[*section] for _, section in groupby(quotes, attrgetter("message"))]
+    titles = [
+        one.text if _TITLE.fullmatch(one.text) or one.text.endswith(_LEADS) else ""
+        for one, *_ in sections
+    ]
+    is_told = not is_over or any(_DONE.search(one) and not _OPEN.search(one) for one in titles)
+    for title, (first, *others) in zip(titles, sections, strict=True):
+        is_open, is_aim = bool(_OPEN.search(title)), bool(_AIM.search(title))
+        leaves = (is_aim and not is_told) or (is_open and is_over)
+        left = [one for one in others if not leaves or _BINDS.match(one.text)]
+        if left or not leaves:
+            inner = not leaves and bool(is_open or is_aim or _DONE.search(title))
+            yield from (one._replace(inner=inner, last=is_aim) for one in (first, *left))
 
 
 def _once(
@@ -242,7 +280,7 @@ def extractive_summary(
 
     Raises `MessagesError` for a list that no shape knows.
     """
-    lines = _lines(history, settings, languages, counter, beside)
+    lines = summary_lines(history, settings, languages, counter, beside=beside)
     return "\n".join(line.text for line in lines)
 
 
@@ -255,16 +293,6 @@ def summary_lines(
     beside: str = "",
 ) -> list[SummaryLine]:
     """Return the lines of `extractive_summary`, each with the unit that it was written from."""
-    return [*_lines(history, settings, languages, counter, beside)]
-
-
-def _lines(
-    history: History,
-    settings: Summary,
-    languages: Sequence[Language],
-    counter: TokenCounter | None,
-    beside: str,
-) -> Iterator[SummaryLine]:
     limits = [limit.without(beside) for limit in limits_of(history, settings, counter)]
     cues = cues_of(tuple(languages))
     contents = gathered(history, cues, room=settings.max_words)
@@ -272,10 +300,7 @@ def _lines(
     del contents
     order = ranked(entries, cues)
     lines = fitted(order, limits, layout, left_out, history.archive)
-    first = next(lines, None)
-    yield first or _shortest(order, layout, limits)
-    del order
-    yield from lines
+    return [*lines] or [_shortest(order, layout, limits)]
 
 
 def _shortest(order: Sequence[Unit], layout: Layout, limits: Sequence[Limit]) -> SummaryLine:

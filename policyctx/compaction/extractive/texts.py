@@ -40,21 +40,10 @@ QUOTED = "> "
 BULLET = re.compile(r"\s*(?:[-*+•·\u276f]|\(?\d{1,2}[.)、]|[a-z]\))\s+")
 _SIGN = re.compile(r"^\s*[-*+•·]\s+")
 _SAYS = re.compile(r"[^\W_]")
-# The end of a line that a program has broken in the middle of a sentence.
-_WRAPPED = re.compile(
-    r"^([^\n]{39,}[^\s.!?:;。！？：；])[ \t]*\n(?=\s*[a-zà-ÿ][^.)])", re.MULTILINE
-)
-# A line of brackets alone, which belongs to the line before or behind it.
-# White space is read where it begins, so that a long stretch of it is read once.
-_CLOSES = re.compile(r"(?:(?<![ \t])[ \t]+)?\n[ \t]*([\])};,]{1,4})[ \t]*(?=\n|\Z)")
-_OPENS = re.compile(r"^[ \t]*([\[({]{1,4})[ \t]*\n[ \t]*", re.MULTILINE)
-# Where a text can be cut, since the lines on both sides are not joined.
-_SEAM = re.compile(
-    r"(?:[.!?:;。！？：；]|\w(?=\n[^a-zà-ÿ])|(?<![\[({ \t]\n)^[^\n]{0,28}\w(?:\n[\])};,]{1,4})?)"
-    r"\n(?=[^\s\])};,])",
-    re.MULTILINE,
-)
-_PART = 10_000
+# Brackets on a line of their own, which belong to the line before or behind it.
+_CLOSES, _OPENS = re.compile(r"\s*[\])};,]{1,4}\s*"), re.compile(r"\s*[\[({]{1,4}\s*")
+# Characters of a line that a program may have broken in a sentence, and how the next goes on.
+_SHORTEST_WRAPPED, _GOES_ON = 40, re.compile(r"\s*[a-zà-ÿ][^.)]")
 _HEADING = re.compile(r"\s*(#{1,6}) (.+)")
 _TAG = re.compile(r"<(/?)([A-Za-z][\w.-]{0,60})(?:\s[^<>]{0,200})?>")
 # Elements whose text the user wrote, though a program put them there.
@@ -69,6 +58,7 @@ _TYPED = re.compile(
 _TEMPLATE = re.compile(
     r"\s*(---\n.*?\n---\s*)?#+ ((?:User )?(?:Input|Arguments))\s+(```|~~~)\w*\n(.*?)\3", re.DOTALL
 )
+_STEPS, _MOST_STEPS = re.compile(r"^\d+\. +\*\*([^*\n]{2,40})", re.MULTILINE), 4
 _OF_INPUT = re.compile(r"\buser(?:'s)? input\b|\$ARGUMENTS\b", re.IGNORECASE)
 # The prompt of a shell; without output behind it, it may stand for what the user asks for.
 _PROMPT = re.compile(
@@ -161,8 +151,9 @@ def _pieces(text: str, *, of_agent: bool) -> Iterator[Piece]:
             for line, is_item, depth in _with_lists(typed, of_agent=of_agent):
                 bare = _SIGN.sub("", line)
                 for sentence in [bare] if is_item else _sentences_in(bare):
-                    for said in _in_lines(sentence):
-                        one = Piece(said, depth=depth)
+                    for i, said in enumerate(_in_lines(sentence)):
+                        # What goes on says little without its beginning.
+                        one = Piece(said, depth=depth + bool(i))
                         yield one
 
 
@@ -275,20 +266,18 @@ def _count(pattern: re.Pattern[str], text: str) -> int:
 
 def _described(text: str, name: str) -> str:
     """Return the line that stands for pasted text: what it is, how it begins, and its length."""
-    tag = _TAG.match(text.lstrip())
+    tag, is_prompt = _TAG.match(text.lstrip()), name.startswith(_PROMPT_NAME)
     count, first = 0, ""
     for said in lines_in(text):
         if _SAYS.search(_TAG.sub("", said)):
             count += 1
-            line = "" if first else one_line(said)
-            is_frame = line.startswith(("```", "~~~"))
-            is_frame |= name.startswith(_PROMPT_NAME) and bool(
-                _HEADING.match(line) or _OF_INPUT.search(line)
-            )
-            first = first or ("" if is_frame else line)
-    name = f"<{tag[2]}>" if tag else name
-    first = _TAG.sub("", first).removeprefix("> ").strip()
-    return f"[{name}, {count} lines, {len(text):,} characters: {shortened(first, 80)}]"
+            is_frame = is_prompt and (_HEADING.match(said) or _OF_INPUT.search(said))
+            if not (first or is_frame or _FENCE.match(said)):
+                first = _TAG.sub("", one_line(said)).removeprefix("> ").strip()
+    # How a prompt begins says less than the names of its steps.
+    steps = " / ".join(_STEPS.findall(text)[:_MOST_STEPS]) if is_prompt else ""
+    begins = shortened(steps or first, 80 + 80 * is_prompt)
+    return f"[{f'<{tag[2]}>' if tag else name}, {count} lines, {len(text):,} characters: {begins}]"
 
 
 def _lines_in(text: str) -> Iterator[slice]:
@@ -355,14 +344,19 @@ def _entries_in(text: str) -> Iterator[tuple[str, re.Match[str] | None, bool, in
 
 
 def _whole_lines(text: str) -> Iterator[str]:
-    """Yield the lines, with those that a program has broken joined again, from parts of a text."""
-    at: int | None = 0
-    while at is not None:
-        seam = _SEAM.search(text, at + _PART)
-        end = seam and seam.end()
-        part = _OPENS.sub(r"\1 / ", _CLOSES.sub(r" / \1", text[at:end]))
-        yield from lines_in(_WRAPPED.sub(_unwrapped, part))
-        at = end
+    """Yield the lines, with those that a program has broken joined again."""
+    parts = list[str]()
+    for line in lines_in(text):
+        last = parts[-1].rstrip() if parts else ""
+        is_wrapped = len(last) >= _SHORTEST_WRAPPED and last[-1] not in ".!?:;。！？：；"
+        is_wrapped = is_wrapped and _GOES_ON.match(line) is not None
+        if is_wrapped or (last and _CLOSES.fullmatch(line)) or _OPENS.fullmatch(last):
+            # What is between two lines of code is a line break.
+            parts += (" " if is_wrapped and not _is_printed(last) else " / ", line)
+        else:
+            yield "".join(parts)
+            parts = [line]
+    yield "".join(parts)
 
 
 def _sentences_in(line: str) -> Iterator[str]:
@@ -371,11 +365,6 @@ def _sentences_in(line: str) -> Iterator[str]:
         yield line[at : end.start()]
         at = end.end()
     yield line[at:]
-
-
-def _unwrapped(line: re.Match[str]) -> str:
-    """Return a line with what joins it to the next one: of code a line break."""
-    return f"{line[1]} / " if _is_printed(line[1]) else f"{line[1]} "
 
 
 def _turns_around(lead: str) -> bool:
@@ -396,12 +385,24 @@ def _in_lines(sentence: str) -> Iterator[str]:
     yield text
 
 
+# Where a text is cut: behind such a sign, or between words, if one is so many characters near.
+_NEAR = 30
+_JOINT = r"(?:[,;·|]\s|[，；、。])"
+_UP_TO_JOINT = re.compile(rf".*{_JOINT}|.*\s", re.DOTALL)
+_TO_JOINT = re.compile(rf".*?{_JOINT}|.*?\s", re.DOTALL)
+
+
 def shortened(text: str, most: int, share: int = 4) -> str:
     """Return the text in at most `most` characters: its beginning, and one part of its end."""
     if len(text) <= most:
         return text
     end = most // share
-    return f"{text[: most - end - 3].rstrip()} … {text[-end:].lstrip()}"
+    head, tail = text[: most - end - 3], text[-end:]
+    if begins := _UP_TO_JOINT.match(head, max(0, len(head) - _NEAR)):
+        head = head[: begins.end()]
+    if ends := _TO_JOINT.match(tail, 0, _NEAR):
+        tail = tail[ends.end() :]
+    return f"{head.rstrip()} … {tail.lstrip()}"
 
 
 def marked(shown: Iterable[str], lines: Sequence[str]) -> str:

@@ -60,17 +60,16 @@ _FILE = re.compile(r"(.+): (edited|written|deleted|read)")
 BEFORE_COMMIT = "Edited before the last commit: "
 
 
-def with_archive(left_out: Sequence[str] | None, archive: str) -> tuple[str, ...]:
+def with_archive(left_out: Sequence[str], archive: str) -> tuple[str, ...]:
     """Return what holds the lines that were left out, with one more archive."""
-    return (*dict.fromkeys((*(left_out or ()), *filter(None, (archive,)))),)
+    return (*dict.fromkeys((*left_out, *filter(None, (archive,)))),)
 
 
 def left_out_line(archives: Sequence[str]) -> str:
     """Return the line that says that lines of the user had no room, with what holds them."""
     names = [*archives]
     names = names if len(names) <= _MOST_ARCHIVES else [names[0], "…", names[-1]]
-    where = f"; archive{'s' * (len(names) > 1)} {', '.join(names)}" if names else ""
-    return f"Left out: lines of the user{where}."
+    return f"Left out: lines of the user; archive{'s' * (len(names) > 1)} {', '.join(names)}."
 
 
 Entry: TypeAlias = "Quote | FileState"
@@ -82,9 +81,8 @@ class Contents(NamedTuple):
     said: Mapping[Group, Sequence[Quote]]
     """What was said, and what was read from calls, without the files."""
     files: tuple[FileState, ...] = ()
-    left_out: tuple[str, ...] | None = None
-    """If lines of the user had no room in this summary or those before it: the archives that hold
-    them."""
+    left_out: tuple[str, ...] = ()
+    """The archives with lines of the user that had no room in this summary or those before it."""
 
     def of(self, group: Group) -> Sequence[Entry]:
         """Return the entries of a group that a summary may have."""
@@ -116,7 +114,7 @@ def read_back(text: str) -> ReadBack:
     left_over: list[str] = []
     group: Group | None = None
     known, entries = False, 1
-    left_out: tuple[str, ...] | None = None
+    left_out: tuple[str, ...] = ()
     for line in text.split("\n"):
         more = _LEFT_OUT.fullmatch(line)
         if line in _LABELS or more is not None:

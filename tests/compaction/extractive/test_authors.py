@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 
 from policyctx import Session, compact_messages, written_by
-from policyctx.compaction.assembly import History
-from policyctx.compaction.extractive import Group, ranked_units
+from policyctx.compaction.extractive import Group
 from policyctx.definitions.items import Message
 from policyctx.planning.compiled import OffloadPolicy
-from tests.compaction.extractive.summaries import group, later, said, summary_of
+from tests.compaction.extractive.summaries import group, said, summary_of
 from tests.policies import policy as compiled
 
 SKILL = """Base directory for this skill: /skills/brewing
@@ -64,16 +63,12 @@ def told(*messages: Message, policy: OffloadPolicy | None = None) -> list[str]:
     return group(summary_of(*messages, policy=policy), Group.USER)
 
 
-def test_the_text_of_a_skill_is_one_line_that_binds_nothing() -> None:
+def test_the_text_of_a_skill_is_left_out() -> None:
     asked = user(
         "<command-name>/brew</command-name><command-args>40 litres of stout</command-args>"
     )
     list_ = [asked, written_by("program", user(SKILL)), said("The kettle is heating.")]
-    line, of_program = told(*list_)
-    assert line == "- /brew 40 litres of stout"
-    assert of_program.startswith("- [program, 193 characters: Base directory for this skill: ")
-    (unit,) = (one for one in ranked_units(History(list_)) if one.text == of_program)
-    assert not unit.hard
+    assert told(*list_) == ["- /brew 40 litres of stout"]
 
 
 def test_a_block_may_have_another_author_than_its_message() -> None:
@@ -200,21 +195,3 @@ def test_compact_messages_uses_the_marks_of_a_host() -> None:
 def test_an_unknown_author_is_refused() -> None:
     with pytest.raises(ValueError, match="expected one of user, program, summary"):
         written_by("agent", user("x"))  # type: ignore[arg-type]
-
-
-def test_the_text_of_the_newest_skill_keeps_both_ends_and_an_older_one_is_short() -> None:
-    asked = user("<command-name>/brew</command-name><command-args>40 litres</command-args>")
-    text = f"You brew.\n\n{'Then stir it once more. ' * 150}\n\n4. Stop and report."
-    history = [asked, written_by("program", user(text))]
-    first = summary_of(*history)
-    new = user("Cool the kettle now.")
-    for summary, least, most in (
-        (first, 1_500, 1_700),
-        (later(first), 1_500, 1_700),
-        (summary_of(*history, new), 100, 170),
-        (later(first, new), 100, 170),
-    ):
-        line = group(summary, Group.USER)[1]
-        assert line.startswith(f"- [program, {len(text):,} characters: You brew. Then stir")
-        assert line.endswith("4. Stop and report.]")
-        assert least < len(line) < most

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -91,17 +89,3 @@ def test_a_rule_in_bold_is_a_line_of_its_own(ends: str) -> None:
     summary = summary_of(user(f"Hello there.\n\n**Never push to main.**\n\n{FILLER}{ends}"))
     lines = [line.strip(" -*") for line in summary.split("\n")]
     assert {"Never push to main.", *ends.strip("\n*").splitlines()} <= {*lines}
-
-
-@given(
-    st.lists(st.sampled_from(ORDERS), min_size=1, max_size=6),
-    st.sampled_from(["Option B.", "Ship it.", "yes", "用中文", "Rollback now", "No emojis.", "A?"]),
-    st.integers(8, 60),
-)
-def test_the_newest_message_of_the_user_is_kept_longest(
-    orders: list[str], newest: str, most: int
-) -> None:
-    messages = [one for i, order in enumerate(orders) for one in (user(order.format(i)), said("?"))]
-    summary = summary_of(*messages, user(newest), said("ok."), max_words=most)
-    assert re.search(rf"^- {re.escape(newest)}$", summary, re.MULTILINE)
-    assert newest in lines_of_user(later(summary, max_words=most))

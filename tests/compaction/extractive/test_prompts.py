@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from policyctx.compaction.extractive import Group
-from policyctx.definitions.items import written_by
 from tests.compaction.extractive.summaries import group, later, ran, said, summary_of, told
 from tests.conversations import picture, user
 
@@ -94,6 +93,14 @@ def test_of_a_template_the_beginning_and_the_end_are_kept() -> None:
     assert group(later(summary_of(order), user("Go on with hall 4.")), Group.USER) == found
 
 
+def test_the_line_of_a_prompt_has_the_names_of_its_steps() -> None:
+    steps = "1. **Set up**: Run `check.sh`.\n2. **Read plans**: All.\n3. **Write tasks.md**: Now.\n"
+    given = "## User Input\n\n```text\n\n```\n\nConsider the user input."
+    prompt = f'{given}\n\n{steps}\nBe brief, as in "I\'m Groot".'
+    line = told(user(prompt), said("Written."))[0]
+    assert line.endswith(": Set up / Read plans / Write tasks.md]")
+
+
 def test_pasted_text_in_a_summary_of_another_writer_is_left_out() -> None:
     foreign = "We use port 8081.\n```\n" + "x = compute(1)\n" * 9 + "```"
     assert group(later(foreign, user("Go on.")), Group.EARLIER) == ["- We use port 8081."]
@@ -127,12 +134,66 @@ def test_of_another_summary_the_orders_and_the_users_words_stand_under_their_tit
     first = later(foreign, user("Go on with hall 4."))
     found = group(first, Group.EARLIER)
     assert found == [
+        "- ## Current work",
+        "  Mend `a.py`, whose build fails at line 7.",
         "- 6. All User Messages:",
         *(f'  "Mend the `pump_{i}` of hall 4 and tell me about it"' for i in range(5)),
         "- ## Notes",
         "  Never edit `vendor/` by hand.",
     ]
     assert group(later(first, user("Go on with hall 5.")), Group.EARLIER) == found
+
+
+SUMMARY = """## Goal
+- Replace the valves of hall 4.
+- Write the handbook for `pump_4`.
+
+## Progress
+### Done
+- [x] The valves are replaced in `8f1c2ab`.
+- [x] The handbook is printed.
+
+### In Progress
+- [ ] The seal leaks.
+
+## Next Steps
+1. Order a seal.
+
+## Critical Context
+- Hall 4 is old."""
+
+
+def test_the_aims_of_another_summary_stand_with_what_is_done_or_not_at_all() -> None:
+    for again in (later(SUMMARY, user("Go on.")), later(SUMMARY, said("The seal is there."))):
+        carried = group(again, Group.EARLIER)
+        assert carried[:3] == ["- ## Goal", *(f"  {one[2:]}" for one in SUMMARY.split("\n")[1:3])]
+        assert carried[3:5] == ["- ### Done", "  [x] The valves are replaced in `8f1c2ab`."]
+    for words in range(1, 120):
+        text = later(SUMMARY, user("Go on."), max_words=words)
+        is_whole = "The valves are replaced" in text and "The handbook is printed" in text
+        assert is_whole or "Replace the valves" not in text
+    undone = SUMMARY.replace("### Done", "### Notes").replace("## Progress", "## Work")
+    undone = undone.replace("Write the", "The new comments should be short. Write the")
+    assert "- ## Goal" not in later(undone, said("The seal is there."))
+    assert "- ## Goal" in later(undone, user("Go on."))
+
+
+def test_the_second_half_of_a_long_entry_of_another_summary_comes_with_the_first() -> None:
+    entry = "[x] The valve is replaced, " + ", ".join(f"and then the seal {i}" for i in range(60))
+    foreign = f"## Constraints\n- {entry}.\n- [x] The lid is shut."
+    for words in range(10, 300, 10):
+        text = later(foreign, user("Go on."), max_words=words)
+        assert "[x] The valve" in text or "and then" not in text
+
+
+def test_what_was_open_in_another_summary_leaves_with_the_agents_answer() -> None:
+    first = later(SUMMARY, user("Go on."))
+    assert "The seal leaks." in first
+    assert "Order a seal." in first
+    for again in (later(first, said("It is tight.")), later(SUMMARY, said("It is tight."))):
+        assert "The handbook is printed." in again
+        assert "The seal leaks." not in again
+        assert "Order a seal." not in again
 
 
 def test_of_another_summary_what_the_user_says_in_the_same_words_is_left_out() -> None:
@@ -152,7 +213,7 @@ def test_of_another_summary_a_protocol_and_instructions_are_quoted() -> None:
         "\n## Key Instructions\n\n- The tests run with `make check`.\n"
         "\n## Next Steps\n\n- Mend the valve.\n"
     )
-    assert group(later(foreign, user("Go on.")), Group.EARLIER) == [
+    assert group(later(foreign, user("Go on."), said("All is done.")), Group.EARLIER) == [
         "- 7. Pending Tasks:",
         f"  {close}",
         "- ## Key Instructions",
@@ -298,16 +359,6 @@ def test_long_code_in_fences_in_a_description_is_one_line() -> None:
     code = "\n".join(f"    call_{i}(with_{i})" for i in range(40))
     text = f"<task>\nThe calls below have the wrong order, as you see.\n```\n{code}\n```\n</task>"
     assert any(line.startswith(" [pasted, 40 lines") for line in told(user(text)))
-
-
-def test_what_a_command_stands_for_is_a_line_of_its_program() -> None:
-    typed = user("<command-message>look</command-message>\n<command-name>/look</command-name>")
-    stands = written_by("program", user("You look at pumps.\n\nAnswer in three bullets."))
-    line = "- [program: You look at pumps. Answer in three bullets.]"
-    first = summary_of(typed, stands, said("I look."))
-    assert group(first, Group.USER) == ["- /look", line]
-    assert line in later(first, said("Done."))
-    assert "three bullets" not in summary_of(user("Look."), stands, said("I look."))
 
 
 def test_instructions_in_an_element_of_the_task_are_quoted() -> None:

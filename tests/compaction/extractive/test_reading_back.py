@@ -10,7 +10,7 @@ from policyctx.compaction.extractive import Group
 from policyctx.compaction.extractive.files import FileState
 from policyctx.compaction.extractive.said import Quote
 from policyctx.compaction.extractive.writing import Contents, left_out_line, read_back, written
-from tests.compaction.extractive.summaries import group, later, summary_of
+from tests.compaction.extractive.summaries import group, later, said, summary_of
 from tests.conversations import user
 
 line = st.text(min_size=1, max_size=40).map(lambda text: " ".join(text.split())).filter(bool)
@@ -28,7 +28,7 @@ contents = st.builds(
     Contents,
     st.fixed_dictionaries(groups),
     st.lists(files, max_size=3).map(tuple),
-    st.sampled_from([None, ()]),
+    st.sampled_from([(), ("c-001",)]),
 )
 
 
@@ -37,7 +37,7 @@ def text_of(one: Contents) -> str:
     for label in Group:
         if entries := one.of(label):
             lines += [label.label, *(written(entry, label) for entry in entries)]
-    lines += [] if one.left_out is None else [left_out_line(one.left_out)]
+    lines += [left_out_line(one.left_out)] if one.left_out else []
     return "\n".join(lines)
 
 
@@ -63,7 +63,6 @@ def test_a_summary_by_another_writer_is_left_over_whole() -> None:
 @pytest.mark.parametrize(
     ("left_out", "text"),
     [
-        ((), "Left out: lines of the user."),
         (("c-001",), "Left out: lines of the user; archive c-001."),
         (("a", "b"), "Left out: lines of the user; archives a, b."),
     ],
@@ -94,7 +93,8 @@ def test_of_a_summary_of_an_older_version_the_users_words_stay() -> None:
     again = later(later(OLDER, user("Go on with the pump.")))
     carried = "\n".join(group(again, Group.EARLIER))
     assert "Use port 8081." in carried
-    assert "changelog" not in carried
+    assert "Write the changelog." in carried
+    assert "changelog" not in later(later(OLDER, said("All is written.")))
     assert group(again, Group.USER) == ["- Go on with the pump."]
 
 

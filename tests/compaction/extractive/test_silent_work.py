@@ -79,59 +79,6 @@ def shown(summary: str) -> list[str]:
     return group(summary, Group.RESULTS)
 
 
-def tried(call_id: str, tool: str, given: dict[str, Any]) -> list[Message]:
-    return [call(call_id, tool, given), results((call_id, "No such text in it."), error=True)]
-
-
-OLD, SCRATCH = {"old_string": "a", "new_string": "b"}, "/private/tmp/x/scratchpad"
-WRITTEN = "cat <<'E' > hall/pump.md\n" + "\n".join(f"Line {i} of it." for i in range(900)) + "\nE"
-
-
-@pytest.mark.parametrize(
-    ("failed", "good"),
-    [
-        (
-            tried("c1", "Edit", {"file_path": "hall/pump.md", **OLD}),
-            ran(WRITTEN, "", "c2"),
-        ),
-        (
-            tried("c1", "Edit", {"file_path": f"{SCRATCH}/pump.md", **OLD}),
-            changed("c2", f"{SCRATCH}/pump.md", "c", "d"),
-        ),
-        (
-            tried("c1", "Read", {"file_path": "hall/pump.md", "offset": 9_000}),
-            made("c2", "Read", {"file_path": "hall/pump.md"}, "1 import valve\n" * 90),
-        ),
-        (
-            tried("c1", "lookup", {"limit": 9, "uri": "hall://4/pump"}),
-            made("c2", "lookup", {"limit": 3, "uri": "hall://4/pump"}, "It leaks."),
-        ),
-    ],
-)
-def test_a_failed_call_leaves_when_a_later_one_on_the_same_file_succeeds(
-    failed: list[Message], good: list[Message]
-) -> None:
-    first = summary_of(GO, *failed)
-    assert "No such text" in first
-    assert "No such text" not in summary_of(GO, *failed, *good)
-    assert "No such text" not in later(first, *good)
-
-
-def test_a_failed_call_stays_behind_one_that_made_nothing_good() -> None:
-    given = {"file_path": f"{SCRATCH}/pump.md", **OLD}
-    failed = tried("c1", "Edit", given)
-    others = [*changed("c2", f"{SCRATCH}/lid.md", "c", "d"), *made("c3", "Read", given, "1 import")]
-    assert "No such text" in summary_of(GO, *failed, *others)
-    domain = tried("c5", "Read", {"file_path": "hall/domain.py"})
-    others = made("c6", "Read", {"file_path": "main.py"}, "1 import pump")
-    assert "No such text" in summary_of(GO, *domain, *others)
-    folder = tried("c7", "Grep", {"pattern": "lid(", "path": "hall"})
-    others = made("c8", "Grep", {"pattern": "pump", "path": "hall"}, "hall/a.py")
-    assert "No such text" in summary_of(GO, *folder, *others)
-    again = tried("c4", "Edit", {**given, "old_string": "e"})
-    assert summary_of(GO, *failed, *again).count("No such text") == 2
-
-
 def test_what_other_calls_showed_is_quoted_where_there_is_room() -> None:
     read = {"file_path": "hall/pump.py", "offset": 680, "limit": 2}
     looks = [
@@ -162,6 +109,21 @@ def test_what_was_shown_before_a_change_is_not_quoted(change: list[Message]) -> 
     looked = ran("rg -n leaks hall", FOUND)
     assert shown(summary_of(GO, *looked, *change, ANNOUNCED)) == []
     assert shown(later(summary_of(GO, *looked, ANNOUNCED), *change)) == []
+
+
+def test_what_was_looked_up_in_a_file_of_the_agents_own_is_not_quoted() -> None:
+    own = made(
+        "w1", "Write", {"file_path": "/hall/notes.md", "content": "# Pumps\n## Seals\n"}, "ok"
+    )
+    looks = [
+        *ran("rg -n Seals notes.md", "2:## Seals", "l1"),
+        *made("l2", "Read", {"file_path": "/hall/notes.md", "offset": 2, "limit": 1}, "## Seals"),
+        *ran("rg -n Seals other.md", "7:## Seals", "l3"),
+        *ran("git diff notes.md", "+## Seals", "l4"),
+    ]
+    lines = ["- rg -n Seals other.md => 7:## Seals", "- git diff notes.md => +## Seals"]
+    assert shown(summary_of(GO, *own, *looks)) == lines
+    assert shown(later(summary_of(GO, *own), *looks)) == lines
 
 
 LONG_FILE = "\n".join(f"{i} pump_{i} = valve({i})" for i in range(40, 90))

@@ -407,6 +407,49 @@ def test_a_long_command_that_ends_in_a_kill_has_no_exit_code() -> None:
     assert found[0].endswith("pkill -f serve 2>/dev/null => Build of 4 files")
 
 
+def test_what_was_staged_stands_until_git_takes_it_in_or_out() -> None:
+    staged = [*ran("git add a.py b.py", "", "s1"), *ran("git add c.py", "", "s2")]
+    lines = ["- git add a.py b.py => no output", "- git add c.py => no output"]
+    first = summary_of(GO, *staged, DONE)
+    assert steps(first) == lines
+    for more in (ran("git push", "a..b main -> main"), ran("pytest -q", "2 passed")):
+        assert steps(later(first, *more))[:2] == lines
+    refused = ran("git commit -m x", "error: hook failed\nexit code 1")
+    assert steps(later(first, *refused))[:2] == lines
+    for command in ("git commit -qm x", "git reset -q", "git restore --staged .", "git stash"):
+        for summary in (summary_of(GO, *staged, *ran(command, "", "s3")),
+                        later(first, *ran(command, "", "s3"))):  # fmt: skip
+            assert not set(lines) & set(steps(summary))
+
+
+def test_the_last_status_of_the_worktree_is_kept_before_what_other_calls_showed() -> None:
+    printed = """On branch pump
+Your branch is up to date with 'origin/pump'.
+
+Changes not staged for commit:
+  (use "git add <file>..." to update what will be committed)
+  (use "git restore <file>..." to discard changes in working directory)
+\tmodified:   a.py
+
+no changes added to commit (use "git add" and/or "git commit -a")"""
+    line = (
+        "- git status => On branch pump / Your branch is up to date with 'origin/pump'. / "
+        "/ Changes not staged for commit: / modified: a.py"
+    )
+    status = ran("git status", printed)
+    looks = [one for i in range(8) for one in ran(f"cat p{i}.txt", "leaks " * 90, f"d{i}")]
+    first = summary_of(GO, *status, *looks, max_words=300)
+    assert line in first
+    assert line in later(first, *ran("ls", "a.py", "c2"), max_words=300)
+    for change in (edited("c3", "b.py"), ran("git add a.py", "", "c3")):
+        assert line not in later(first, *change)
+
+
+def test_of_a_long_status_of_the_worktree_the_number_of_lines_is_said() -> None:
+    printed = "\n".join(f" M pumps/p{i}.py" for i in range(229))
+    assert "=> … 227 lines … M pumps/p227.py" in summary_of(GO, *ran("git status -s", printed))
+
+
 def test_of_many_checks_the_last_six_stand() -> None:
     names = ("vet", "lint", "build", "check", "test", "tsc", "mypy", "ruff", "tox", "nox", "jest")
     made = [ran(f"mise run {name}", "exit code 0", f"c{i}") for i, name in enumerate(names)]
