@@ -163,7 +163,7 @@ def _is_warning(line: str) -> bool:
 
 
 def _line_at(text: str, at: int) -> str:
-    """Return what stands around a position in its line."""
+    """Return the text around a position in its line."""
     before = text[max(0, at - _LONGEST_LINE // 2) : at].rpartition("\n")[2]
     return before + text[at : at + _LONGEST_LINE // 2].partition("\n")[0]
 
