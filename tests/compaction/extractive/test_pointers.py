@@ -58,3 +58,13 @@ def test_a_result_that_is_cut_to_its_end_says_how_many_lines_are_missing() -> No
     summary = summary_of(user("Go on."), *ran("git checkout hall-4", printed))
     assert "=> … 228 lines … M pumps/p228.py / Your branch is up to date." in summary
     assert "228 lines … M pumps/p228.py" in later(summary, user("Go on."))
+
+
+@pytest.mark.parametrize(
+    "mark", ["[...]", "… 900 tokens truncated …", "[... omitted 9 of 90 lines ...]"]
+)
+def test_no_number_of_lines_is_said_where_the_client_cut_lines_out(mark: str) -> None:
+    lines = [f"M\tpumps/p{i}.py" for i in range(400)]
+    printed = "\n".join((*lines[:200], mark, *lines[200:], "Your branch is up to date."))
+    summary = summary_of(user("Go on."), *ran("git checkout hall-4", printed))
+    assert "=> … M pumps/p399.py / Your branch is up to date." in summary
