@@ -276,6 +276,7 @@ def files_of(
     for file in reversed(tuple(earlier)):
         before = files.pop(file.path, None)
         files[file.path] = file if before is None else before.then(file)
+    saved: dict[str, FileState] = {}
     used, committed = False, -2
     for call in calls:
         if _COMMITS.search(call.command or "") and call.result is not None:
@@ -293,12 +294,15 @@ def files_of(
                 # What was committed stays changed.
                 if not files[one].at(committed).is_committed if verb == "restored" else one != path:
                     del files[one]
+                    files |= {one: saved[one]} if verb == "restored" and one in saved else {}
             if verb == "restored":
                 continue
             new = FileState(path, verb, call.message)
             # Taken out and put in again, since the last used comes last.
             before = files.pop(path, None)
-            files[path] = new if before is None else before.at(committed).then(new)
+            before = before and before.at(committed)
+            saved |= {path: before} if before and before.is_committed else {}
+            files[path] = new if before is None else before.then(new)
     left = [
         file.at(committed) for file in reversed([*(_each_once(files) if used else files).values()])
     ]
