@@ -215,6 +215,7 @@ _PROGRAMS: Mapping[str, str] = {
     "rm": "deleted", "git rm": "deleted", "tee": "written", "touch": "written", "tee -a": "edited",
     "sed": "edited", "perl": "edited",
     "git checkout": "restored", "git restore": "restored", "git reset": "restored",
+    "git add": "staged", "unstage": "unstaged",
 }  # fmt: skip
 _COMMITS = re.compile(r"\bgit commit\b")
 _REFUSED = re.compile(r"no changes added|nothing added|hook id: ")
@@ -229,7 +230,7 @@ class FileState(NamedTuple):
 
     path: str
     state: str
-    """`edited`, `written`, `deleted` or `read`; the last that changed it, where anything did."""
+    """`edited`, `written`, `deleted`, `staged` or `read`; the last that changed it, if any did."""
     message: int = -1
     """0-based position of the message that changed it, or read it, last; -1 if it is of an earlier
     summary."""
@@ -244,7 +245,7 @@ class FileState(NamedTuple):
     @property
     def is_new(self) -> bool:
         """Whether it has contents that a call put there."""
-        return self.is_changed and self.state != "deleted"
+        return self.is_changed and self.state not in {"deleted", "staged"}
 
     @property
     def name(self) -> str:
@@ -260,7 +261,7 @@ class FileState(NamedTuple):
         """Return the file after it was used again."""
         if after.state == "read" and self.state != "deleted":
             return self
-        stays = self.state == "written" and after.state == "edited"
+        stays = self.state == "written" and after.state in {"edited", "staged"}
         return after._replace(path=self.path, state=self.state if stays else after.state)
 
 
@@ -290,12 +291,11 @@ def files_of(
             if verb == "read" and f"{path.rpartition('/')[2]}: No such file" in call.result:
                 continue
             used = True
-            for one in _in(path, files) if verb in {"restored", "deleted"} else ():
-                # What was committed stays changed.
-                if not files[one].at(committed).is_committed if verb == "restored" else one != path:
+            for one in _in(path, files) if verb in {"restored", "unstaged", "deleted"} else ():
+                if _is_gone(files[one].at(committed), verb, path):
                     del files[one]
                     files |= {one: saved[one]} if verb == "restored" and one in saved else {}
-            if verb == "restored":
+            if verb in {"restored", "unstaged"} or (verb == "staged" and _is_known(path, files)):
                 continue
             new = FileState(path, verb, call.message)
             # Taken out and put in again, since the last used comes last.
@@ -325,6 +325,21 @@ def _in(path: str, files: Iterable[str]) -> list[str]:
     """Return the files that a path names, or that are in the folder of that name; `.` is all."""
     bare = path.removeprefix("./").strip("/")
     return [one for one in files if path == "." or f"/{bare}/" in f"/{one.strip('/')}/"]
+
+
+def _is_gone(file: FileState, verb: str, path: str) -> bool:
+    """Whether a verb on a path takes a file in it out of the list; what was committed stays."""
+    if verb == "deleted":
+        return file.path != path
+    return not file.is_committed and (verb == "restored" or file.state == "staged")
+
+
+def _is_known(path: str, files: Mapping[str, FileState]) -> bool:
+    """Whether a file of this path, or in a folder of it, is among the changed ones."""
+    bare = path.removeprefix("./").strip("/")
+    known = (one for one in files.values() if one.state not in {"read", "staged"})
+    changed = (f"/{one.path.strip('/')}" for one in known)
+    return any(f"/{bare}/" in f"{one}/" or f"/{bare}".endswith(one) for one in changed)
 
 
 def _each_once(files: Mapping[str, FileState]) -> dict[str, FileState]:
@@ -401,10 +416,10 @@ def _changes_in(words: list[str]) -> Iterator[tuple[str, str]]:
     words = words[1:] if words[:1] == ["sudo"] else words
     of_git = words[:1] == ["git"]
     program, behind = " ".join(words[: 1 + of_git]), words[1 + of_git :]
-    if program == "git reset":
-        behind = ["."] if "--hard" in behind else []
-    elif program == "git restore" and "--staged" in behind:
-        behind = []
+    if program == "git reset" and "--hard" in behind:
+        behind = ["."]
+    elif program == "git reset" or (program == "git restore" and "--staged" in behind):
+        program = "unstage"
     elif program in {"sed", "perl"}:
         edits = any(map(_IN_PLACE.match, behind))
         behind = [word for word in behind if edits and _SUFFIX.search(word)]

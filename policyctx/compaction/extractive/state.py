@@ -225,7 +225,9 @@ class _Step(NamedTuple):
         at = max(self.message, -1)
         names = [] if files is None else [*filter(None, self.since.split(", "))]
         names += (one for one, last in moves.items() if files is not None and last > at)
-        changed = (one for one in files or () if one.is_changed and one.message > at)
+        # When a file that was only staged was changed is not known.
+        known = (one for one in files or () if one.is_changed and one.state != "staged")
+        changed = (one for one in known if one.message > at)
         names += (f"{one.name}{_GONE * (one.state == 'deleted')}" for one in changed)
         names = [*{name.removesuffix(_GONE): name for name in names}.values()]
         since = ", ".join(names[:_MOST_NAMES] + ["…"] * (len(names) > _MOST_NAMES))

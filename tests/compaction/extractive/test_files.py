@@ -258,6 +258,28 @@ def test_a_file_that_is_only_unstaged_is_listed() -> None:
     assert files(*made, *ran("git restore --staged src/a.py", "", "c2")) == ["src/a.py: edited"]
 
 
+def test_a_file_that_only_git_was_told_of_is_listed_as_staged() -> None:
+    made = [*ran("make test", "9 passed", "c1"), *edited("c2", "/w/src/a.py")]
+    staged = ran("git add src/a.py src/old.py lib/new", "", "c3")
+    commit = ran("git commit -qm x", "[main 1a2b3c4] x", "c4")
+    first = summary_of(user("Go."), *made, *staged)
+    listed = ["/w/src/a.py: edited", "lib/new: staged", "src/old.py: staged"]
+    assert sorted(files(*made, *staged)) == listed
+    assert "9 passed; changed since: a.py\n" in first
+    assert later(first) == first
+    for summary in (summary_of(user("Go."), *made, *staged, *commit), later(first, *commit)):
+        (line,) = group(summary, Group.FILES)
+        paths = line.removeprefix(f"- {BEFORE_COMMIT}").split(", ")
+        assert sorted(paths) == ["/w/src/a.py", "lib/new", "src/old.py"]
+        new = group(later(summary, *ran("git add src/c.py", "", "c5")), Group.FILES)
+        assert new[0] == "- src/c.py: staged"
+
+
+@pytest.mark.parametrize("command", ["git restore --staged src/a.py", "git reset src/a.py"])
+def test_a_file_that_was_staged_and_taken_out_again_is_not_listed(command: str) -> None:
+    assert files(*ran("git add src/a.py", "", "c1"), *ran(command, "", "c2")) == []
+
+
 def test_a_committed_file_that_was_deleted_is_not_listed() -> None:
     looked = [*ran("rm src/a.py", "", "c4"), *edited("c5", "c.py"), *read("c6", "src/a.py")]
     assert files(*COMMITTED, *looked) == ["c.py: edited", f"{BEFORE_COMMIT}src/b.py"]
