@@ -34,7 +34,8 @@ from policyctx.compaction.extractive.writing import (
     Entry,
     Group,
     Layout,
-    LeftOut,
+    left_out_line,
+    with_archive,
     written,
 )
 from policyctx.tokens.encoders import CJK, words_in
@@ -390,7 +391,9 @@ class SummaryLine(NamedTuple):
     unit: Unit | None = None
 
 
-def lines_of(units: Sequence[Unit], layout: Layout, left_out: LeftOut) -> Iterator[SummaryLine]:
+def lines_of(
+    units: Sequence[Unit], layout: Layout, left_out: Sequence[str]
+) -> Iterator[SummaryLine]:
     """Yield the lines of a summary of these units, section by section."""
     sections: dict[int, list[Unit]] = {}
     for unit in sorted(units, key=lambda one: one.place):
@@ -407,8 +410,8 @@ def lines_of(units: Sequence[Unit], layout: Layout, left_out: LeftOut) -> Iterat
                 yield SummaryLine(unit.group.label)
             yield SummaryLine(_line(unit, before), unit)
             before = unit
-    if left_out.line:
-        yield SummaryLine(left_out.line)
+    if left_out:
+        yield SummaryLine(left_out_line(left_out))
 
 
 def _line(unit: Unit, before: Unit | None) -> str:
@@ -429,20 +432,19 @@ def fitted(
     order: Sequence[Unit],
     limits: Sequence[Limit],
     layout: Layout,
-    left_out: LeftOut,
+    left_out: Sequence[str],
     archive: str,
 ) -> Iterator[SummaryLine]:
     """Return the lines of the longest prefix of the order that fits within all limits.
 
-    `left_out` are the lines that the order lacks; `archive` names what holds the messages.
+    `left_out` names what holds lines that the order lacks; `archive` names what holds the messages.
     """
     users = sum(unit.user for unit in order)
 
     def lines(units: Sequence[Unit], *cut: Unit) -> Iterator[SummaryLine]:
-        shown = (*units, *cut)
-        missing = users - sum(unit.user for unit in shown)
-        more = left_out.plus(missing, (archive,)) if missing else left_out
-        return lines_of(shown, layout, more)
+        is_whole = sum(unit.user for unit in units) == users
+        more = left_out if is_whole else with_archive(left_out, archive)
+        return lines_of((*units, *cut), layout, more)
 
     most = _TRIED_FIRST
     while most < len(order) and _fit(lines(order[:most]), limits):

@@ -13,7 +13,6 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import groupby
-from math import inf
 from operator import attrgetter
 
 from policyctx.compaction.assembly import History
@@ -46,8 +45,8 @@ from policyctx.compaction.extractive.writing import (
     Contents,
     Group,
     Layout,
-    LeftOut,
     read_back,
+    with_archive,
 )
 from policyctx.messages.reading import Reading, items_of
 from policyctx.policy.models.compaction import Summary
@@ -76,6 +75,7 @@ _ORDER = re.compile(
     r"(?:never|always|avoid|do(?: not|n't)|(?:\w+ ){0,3}protocol)\b|不要|别|必须|禁止|不得|严禁",
     re.IGNORECASE,
 )
+_BINDS = re.compile(rf"{_ORDER.pattern}|.*(?:\bmust\b|必须)", re.IGNORECASE)
 # What counts where no counter is given.
 _TOKENIZER = "o200k_base"
 
@@ -143,11 +143,9 @@ def gathered(
     replies = replies_in(sorted((*users, *said, *last), key=place_of))
     replies.update(one.message for one in users if one.message < 0)  # these said something new
     users = [*_once(users, replies=replies)]
-    left_out = LeftOut()
-    for found in before:
-        left_out = left_out.plus(*found.contents.left_out)
-    if gap := max((one.gap for one in users), default=0):
-        left_out = left_out.plus(inf if gap > 1 else 0, (history.archive,))
+    left_out = tuple(dict.fromkeys(one for found in before for one in found.contents.left_out))
+    if any(one.gap for one in users):
+        left_out = with_archive(left_out, history.archive)
     before_them = carried(Group.STEPS), carried(Group.RESULTS)
     work = work_of(*before_them, calls, files, max(newest, typed)) if is_stepped else ((), ())
     return Contents(
@@ -197,10 +195,6 @@ def _orders_in(text: str, told: Container[str]) -> Iterator[Quote]:
             yield Quote(one.text, section, user=False, depth=1 + one.depth - above)
 
 
-def _binds(text: str) -> bool:
-    return bool(_ORDER.match(text)) or cues_of().standing.found_in(text)
-
-
 def _is_quoted(title: str) -> bool:
     return any(one.search(title) for one in (_OF_USER, _DONE, _OPEN, _AIM))
 
@@ -220,7 +214,7 @@ def _as_it_stood(quotes: Iterable[Quote], *, is_over: bool) -> Iterator[Quote]:
     for title, (first, *others) in zip(titles, sections, strict=True):
         is_open, is_aim = bool(_OPEN.search(title)), bool(_AIM.search(title))
         leaves = (is_aim and not is_told) or (is_open and is_over)
-        left = [one for one in others if not leaves or _binds(one.text)]
+        left = [one for one in others if not leaves or _BINDS.match(one.text)]
         if left or not leaves:
             inner = not leaves and bool(is_open or is_aim or _DONE.search(title))
             yield from (one._replace(inner=inner, last=is_aim) for one in (first, *left))

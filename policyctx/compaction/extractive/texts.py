@@ -42,8 +42,8 @@ _SIGN = re.compile(r"^\s*[-*+•·]\s+")
 _SAYS = re.compile(r"[^\W_]")
 # Brackets on a line of their own, which belong to the line before or behind it.
 _CLOSES, _OPENS = re.compile(r"\s*[\])};,]{1,4}\s*"), re.compile(r"\s*[\[({]{1,4}\s*")
-# A line that a program has broken in the middle of a sentence, and how the next one goes on.
-_WRAPPED, _GOES_ON = re.compile(r".{39,}[^\s.!?:;。！？：；]\s*"), re.compile(r"\s*[a-zà-ÿ][^.)]")
+# Characters of a line that a program may have broken in a sentence, and how the next goes on.
+_SHORTEST_WRAPPED, _GOES_ON = 40, re.compile(r"\s*[a-zà-ÿ][^.)]")
 _HEADING = re.compile(r"\s*(#{1,6}) (.+)")
 _TAG = re.compile(r"<(/?)([A-Za-z][\w.-]{0,60})(?:\s[^<>]{0,200})?>")
 # Elements whose text the user wrote, though a program put them there.
@@ -347,8 +347,9 @@ def _whole_lines(text: str) -> Iterator[str]:
     """Yield the lines, with those that a program has broken joined again."""
     parts = list[str]()
     for line in lines_in(text):
-        last = parts[-1] if parts else ""
-        is_wrapped = _WRAPPED.fullmatch(last) and _GOES_ON.match(line)
+        last = parts[-1].rstrip() if parts else ""
+        is_wrapped = len(last) >= _SHORTEST_WRAPPED and last[-1] not in ".!?:;。！？：；"
+        is_wrapped = is_wrapped and _GOES_ON.match(line) is not None
         if is_wrapped or (last and _CLOSES.fullmatch(line)) or _OPENS.fullmatch(last):
             # What is between two lines of code is a line break.
             parts += (" " if is_wrapped and not _is_printed(last) else " / ", line)

@@ -13,9 +13,8 @@ another form was written by someone else and is returned as left over.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
-from math import inf
 from typing import NamedTuple, TypeAlias
 
 from policyctx.compaction.extractive.files import FileState, listed
@@ -48,9 +47,7 @@ class Group(StrEnum):
 # Who speaks under one label: the agent, the user.
 SAID = (Group.AGENT, Group.USER)
 _LABELS = {group.label: group for group in Group if group is not Group.AGENT}
-_LEFT_OUT = re.compile(
-    r"Left out: (?:(?P<lines>[\d,]+) )?lines? of the user(?:; archives? (?P<archives>.+))?\."
-)
+_LEFT_OUT = re.compile(r"Left out: (?:\d+ )?lines? of the user(?:; archives? (?P<archives>.+))?\.")
 _MOST_ARCHIVES = 3
 
 HEADING = "## "
@@ -63,28 +60,16 @@ _FILE = re.compile(r"(.+): (edited|written|deleted|staged|read)")
 BEFORE_COMMIT = "Edited before the last commit: "
 
 
-class LeftOut(NamedTuple):
-    """The lines of the user that had no room in this summary or those before it."""
+def with_archive(left_out: Sequence[str], archive: str) -> tuple[str, ...]:
+    """Return what holds the lines that were left out, with one more archive."""
+    return (*dict.fromkeys((*left_out, *filter(None, (archive,)))),)
 
-    lines: float = 0
-    """How many; infinite if that is not known."""
-    archives: tuple[str, ...] = ()
-    """Those that hold them."""
 
-    def plus(self, lines: float, archives: Iterable[str]) -> LeftOut:
-        """Return it with more lines, and the archives that hold them."""
-        names = dict.fromkeys((*self.archives, *filter(None, archives)))
-        return LeftOut(self.lines + lines, tuple(names))
-
-    @property
-    def line(self) -> str:
-        """What a summary says of it; empty where that would say nothing."""
-        names = [*self.archives]
-        names = names if len(names) <= _MOST_ARCHIVES else [names[0], "…", names[-1]]
-        where = f"; archive{'s' * (len(names) > 1)} {', '.join(names)}" if names else ""
-        count = f"{self.lines:,} " if 0 < self.lines < inf else ""
-        said = f"Left out: {count}line{'s' * (self.lines != 1)} of the user{where}."
-        return said if any(self) else ""
+def left_out_line(archives: Sequence[str]) -> str:
+    """Return the line that says that lines of the user had no room, with what holds them."""
+    names = [*archives]
+    names = names if len(names) <= _MOST_ARCHIVES else [names[0], "…", names[-1]]
+    return f"Left out: lines of the user; archive{'s' * (len(names) > 1)} {', '.join(names)}."
 
 
 Entry: TypeAlias = "Quote | FileState"
@@ -96,7 +81,8 @@ class Contents(NamedTuple):
     said: Mapping[Group, Sequence[Quote]]
     """What was said, and what was read from calls, without the files."""
     files: tuple[FileState, ...] = ()
-    left_out: LeftOut = LeftOut()
+    left_out: tuple[str, ...] = ()
+    """The archives with lines of the user that had no room in this summary or those before it."""
 
     def of(self, group: Group) -> Sequence[Entry]:
         """Return the entries of a group that a summary may have."""
@@ -128,14 +114,13 @@ def read_back(text: str) -> ReadBack:
     left_over: list[str] = []
     group: Group | None = None
     known, entries = False, 1
-    left_out = LeftOut()
+    left_out: tuple[str, ...] = ()
     for line in text.split("\n"):
         more = _LEFT_OUT.fullmatch(line)
         if line in _LABELS or more is not None:
             known, group = True, _LABELS.get(line, Group.USER)
             if more is not None:
-                lines = int(more["lines"].replace(",", "")) if more["lines"] else inf
-                left_out = LeftOut().plus(lines, (more["archives"] or "").split(", "))
+                left_out = tuple(filter(None, (more["archives"] or "").split(", ")))
         elif known and line.startswith(ENTRY):
             entries += 1
             if group is not None:

@@ -158,7 +158,7 @@ def test_of_many_orders_a_summary_keeps_the_first_of_the_whole_order(where: str)
         kept = [line.unit.text for line in lines if line.unit is not None]
         first = sorted(order[: len(kept)], key=lambda unit: unit.place)
         assert kept == [unit.text for unit in first]
-        assert lines[-1].text == "Left out: lines of the user."
+        assert lines[-1].unit is not None
 
 
 def test_the_smallest_of_several_limits_counts() -> None:
@@ -186,13 +186,12 @@ def test_lines_of_the_user_that_do_not_fit_are_named_with_their_archive() -> Non
     first = extractive_summary(History(told, archive="compaction-001"), limit)
     kept = first.count("- Never rename")
     assert 0 < kept < 50
-    assert first.endswith(f"Left out: {50 - kept} lines of the user; archive compaction-001.")
+    assert first.endswith("Left out: lines of the user; archive compaction-001.")
     assert words(first) <= 100
     assert extractive_summary(after(first, []), limit) == first
     more = [user(f"Never drop column c_{i}.") for i in range(10)]
     second = extractive_summary(replace(after(first, more), archive="compaction-002"), limit)
-    missing = 60 - second.count("- Never ")
-    left_out = f"Left out: {missing} lines of the user; archives compaction-001, compaction-002."
+    left_out = "Left out: lines of the user; archives compaction-001, compaction-002."
     assert second.endswith(left_out)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from math import inf
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +9,7 @@ from hypothesis import strategies as st
 from policyctx.compaction.extractive import Group
 from policyctx.compaction.extractive.files import FileState
 from policyctx.compaction.extractive.said import Quote
-from policyctx.compaction.extractive.writing import Contents, LeftOut, read_back, written
+from policyctx.compaction.extractive.writing import Contents, left_out_line, read_back, written
 from tests.compaction.extractive.summaries import group, later, said, summary_of
 from tests.conversations import user
 
@@ -30,7 +28,7 @@ contents = st.builds(
     Contents,
     st.fixed_dictionaries(groups),
     st.lists(files, max_size=3).map(tuple),
-    st.sampled_from([LeftOut(), LeftOut(3)]),
+    st.sampled_from([(), ("c-001",)]),
 )
 
 
@@ -39,7 +37,7 @@ def text_of(one: Contents) -> str:
     for label in Group:
         if entries := one.of(label):
             lines += [label.label, *(written(entry, label) for entry in entries)]
-    lines += [one.left_out.line] * bool(one.left_out.line)
+    lines += [left_out_line(one.left_out)] if one.left_out else []
     return "\n".join(lines)
 
 
@@ -65,22 +63,18 @@ def test_a_summary_by_another_writer_is_left_over_whole() -> None:
 @pytest.mark.parametrize(
     ("left_out", "text"),
     [
-        (LeftOut(), ""),
-        (LeftOut(1), "Left out: 1 line of the user."),
-        (LeftOut(1234), "Left out: 1,234 lines of the user."),
-        (LeftOut(inf), "Left out: lines of the user."),
-        (LeftOut(inf, ("c-001",)), "Left out: lines of the user; archive c-001."),
-        (LeftOut(2, ("a", "b")), "Left out: 2 lines of the user; archives a, b."),
+        (("c-001",), "Left out: lines of the user; archive c-001."),
+        (("a", "b"), "Left out: lines of the user; archives a, b."),
     ],
 )
-def test_what_is_left_out_is_named_and_read_back(left_out: LeftOut, text: str) -> None:
-    assert left_out.line == text
+def test_what_is_left_out_is_named_and_read_back(left_out: tuple[str, ...], text: str) -> None:
+    assert left_out_line(left_out) == text
     assert read_back(f"{Group.USER}\n- Use tabs.\n{text}").contents.left_out == left_out
 
 
 def test_of_many_archives_the_first_and_the_last_are_named() -> None:
     text = "Left out: lines of the user; archives a, …, d."
-    assert LeftOut(0, ("a", "b", "c", "d")).line == text
+    assert left_out_line(("a", "b", "c", "d")) == text
 
 
 OLDER = """## Goals & Decisions
