@@ -117,7 +117,7 @@ def _tasks(said: Iterable[Quote]) -> Iterator[HistoryPoint]:
 
 def _files(states: Iterable[FileState]) -> Iterator[HistoryPoint]:
     for file in states:
-        if file.is_changed and file.state != "deleted" and file.message >= 0:
+        if file.is_new and file.message >= 0:
             yield HistoryPoint(PointKind.FILE, file.path, file.message, state=file.state)
 
 

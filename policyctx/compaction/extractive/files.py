@@ -216,6 +216,7 @@ _PROGRAMS: Mapping[str, str] = {
     "rm": "deleted", "git rm": "deleted", "tee": "written", "touch": "written", "tee -a": "edited",
     "sed": "edited", "perl": "edited",
     "git checkout": "restored", "git restore": "restored", "git reset": "restored",
+    "git add": "staged", "unstage": "unstaged",
 }  # fmt: skip
 _COMMITS = re.compile(r"\bgit commit\b")
 _REFUSED = re.compile(r"no changes added|nothing added|hook id: ")
@@ -230,7 +231,7 @@ class FileState(NamedTuple):
 
     path: str
     state: str
-    """`edited`, `written`, `deleted` or `read`; the last that changed it, where anything did."""
+    """`edited`, `written`, `deleted`, `staged` or `read`; the last that changed it, if any did."""
     message: int = -1
     """0-based position of the message that changed it, or read it, last; -1 if it is of an earlier
     summary."""
@@ -245,7 +246,7 @@ class FileState(NamedTuple):
     @property
     def is_new(self) -> bool:
         """Whether it has contents that a call put there."""
-        return self.is_changed and self.state != "deleted"
+        return self.is_changed and self.state not in {"deleted", "staged"}
 
     @property
     def name(self) -> str:
@@ -261,7 +262,7 @@ class FileState(NamedTuple):
         """Return the file after it was used again."""
         if after.state == "read" and self.state != "deleted":
             return self
-        stays = self.state == "written" and after.state == "edited"
+        stays = self.state == "written" and after.state in {"edited", "staged"}
         return after._replace(path=self.path, state=self.state if stays else after.state)
 
 
@@ -277,6 +278,7 @@ def files_of(
     for file in reversed(tuple(earlier)):
         before = files.pop(file.path, None)
         files[file.path] = file if before is None else before.then(file)
+    saved: dict[str, FileState] = {}
     used, committed = False, -2
     for call in calls:
         if _COMMITS.search(call.command or "") and call.result is not None:
@@ -290,16 +292,18 @@ def files_of(
             if verb == "read" and f"{path.rpartition('/')[2]}: No such file" in call.result:
                 continue
             used = True
-            for one in _in(path, files) if verb in {"restored", "deleted"} else ():
-                # What was committed stays changed.
-                if not files[one].at(committed).is_committed if verb == "restored" else one != path:
+            for one in _in(path, files) if verb in {"restored", "unstaged", "deleted"} else ():
+                if _is_gone(files[one].at(committed), verb, path):
                     del files[one]
-            if verb == "restored":
+                    files |= {one: saved[one]} if verb == "restored" and one in saved else {}
+            if verb in {"restored", "unstaged"} or (verb == "staged" and _is_known(path, files)):
                 continue
             new = FileState(path, verb, call.message)
             # Taken out and put in again, since the last used comes last.
             before = files.pop(path, None)
-            files[path] = new if before is None else before.at(committed).then(new)
+            before = before and before.at(committed)
+            saved |= {path: before} if before and before.is_committed else {}
+            files[path] = new if before is None else before.then(new)
     left = [
         file.at(committed) for file in reversed([*(_each_once(files) if used else files).values()])
     ]
@@ -322,6 +326,21 @@ def _in(path: str, files: Iterable[str]) -> list[str]:
     """Return the files that a path names, or that are in the folder of that name; `.` is all."""
     bare = path.removeprefix("./").strip("/")
     return [one for one in files if path == "." or f"/{bare}/" in f"/{one.strip('/')}/"]
+
+
+def _is_gone(file: FileState, verb: str, path: str) -> bool:
+    """Whether a verb on a path takes a file in it out of the list; what was committed stays."""
+    if verb == "deleted":
+        return file.path != path
+    return not file.is_committed and (verb == "restored" or file.state == "staged")
+
+
+def _is_known(path: str, files: Mapping[str, FileState]) -> bool:
+    """Whether a file of this path, or in a folder of it, is among the changed ones."""
+    bare = path.removeprefix("./").strip("/")
+    known = (one for one in files.values() if one.state not in {"read", "staged"})
+    changed = (f"/{one.path.strip('/')}" for one in known)
+    return any(f"/{bare}/" in f"{one}/" or f"/{bare}".endswith(one) for one in changed)
 
 
 def _each_once(files: Mapping[str, FileState]) -> dict[str, FileState]:
@@ -398,10 +417,10 @@ def _changes_in(words: list[str]) -> Iterator[tuple[str, str]]:
     words = words[1:] if words[:1] == ["sudo"] else words
     of_git = words[:1] == ["git"]
     program, behind = " ".join(words[: 1 + of_git]), words[1 + of_git :]
-    if program == "git reset":
-        behind = ["."] if "--hard" in behind else []
-    elif program == "git restore" and "--staged" in behind:
-        behind = []
+    if program == "git reset" and "--hard" in behind:
+        behind = ["."]
+    elif program == "git reset" or (program == "git restore" and "--staged" in behind):
+        program = "unstage"
     elif program in {"sed", "perl"}:
         edits = any(map(_IN_PLACE.match, behind))
         behind = [word for word in behind if edits and _SUFFIX.search(word)]

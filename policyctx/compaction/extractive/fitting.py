@@ -11,7 +11,7 @@ from bisect import bisect
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from heapq import merge
-from itertools import chain, groupby
+from itertools import chain, groupby, takewhile
 from operator import attrgetter
 from typing import NamedTuple, TypeAlias
 
@@ -236,20 +236,24 @@ def _framed(order: Sequence[Unit], cues: Cues) -> Iterator[Unit]:
     """Yield the units, each behind the titles and leads that it is under.
 
     A title or a lead comes with the first unit that is under it. A sentence that points back comes
-    behind the one before it; the agent's is left out where that is missing.
+    behind the one before it, the agent's behind a list before it; it is left out where a part of
+    that is missing.
     """
     over: dict[int, list[Unit]] = {}
-    behind: dict[int, Unit] = {}
+    behind: dict[int, list[Unit]] = {}
     alone, opened = set[int](), list[Unit]()
-    before: Unit | None = None
+    near = list[Unit]()  # of its message
     for unit in sorted(order, key=lambda one: one.place):
-        is_within = before and (before.group, before.message) == (unit.group, unit.message)
-        if before and is_within and _points_back(_bare(unit.text), cues):
-            if unit.place > before.place + 1 or before.place in alone:
+        is_within = near and (near[-1].group, near[-1].message) == (unit.group, unit.message)
+        near = near if is_within else []
+        if near and _points_back(_bare(unit.text), cues):
+            pointed = near[-1:] if unit.user else _pointed_at(near, unit.depth)
+            is_whole = near[-1].place + 1 == unit.place
+            if not is_whole or any(one.place in alone for one in pointed):
                 alone.update((unit.place,) * (not unit.user))
-            elif before.depth >= unit.depth:
-                behind[unit.place] = before
-        before = unit
+            elif near[-1].depth >= unit.depth:
+                behind[unit.place] = pointed
+        near.append(unit)
         same = (one for one in opened if (one.group, one.message) == (unit.group, unit.message))
         above = (one for one in same if one.depth < unit.depth)
         opened = [one for one in above if _TITLE.match(one.text) or not _TITLE.match(unit.text)]
@@ -261,8 +265,8 @@ def _framed(order: Sequence[Unit], cues: Cues) -> Iterator[Unit]:
     given: set[int] = set()
     for first in order:
         needed = [first] * (first.place not in leads and first.place not in alone)
-        while needed and needed[-1].place in behind and needed[-1].place not in given:
-            needed.append(behind[needed[-1].place])
+        for unit in needed:
+            needed += behind.get(unit.place, ()) if unit.place not in given else ()
         for unit in reversed(needed):
             if unit.place in given:
                 continue
@@ -273,6 +277,13 @@ def _framed(order: Sequence[Unit], cues: Cues) -> Iterator[Unit]:
             yield from (one._replace(leads=True) for one in left)
             given.add(unit.place)
             yield unit
+
+
+def _pointed_at(near: Sequence[Unit], depth: int) -> list[Unit]:
+    """Return the unit before one of this depth and, in a list, its entries, the last first."""
+    entries = [*takewhile(lambda one: one.depth > depth, reversed(near))]
+    top = min((one.depth for one in entries), default=0)
+    return [near[-1], *(one for one in entries[1:] if one.depth == top)]
 
 
 def _points_back(text: str, cues: Cues) -> bool:

@@ -90,8 +90,9 @@ _ERROR = re.compile(
 # The last command of a chain whose exit code says nothing of those before it.
 _CLOSES = re.compile(r"(?:;|\|\|)(?:true|echo|:)(?!\S)|\S{1,2}(?:pkill|kill|killall)\b")
 _MOST_ERRORS, _LAST_LINES = 3, 2
-# From so many missing lines on their number is said.
+# From so many missing lines on their number is said, unless the client cut lines out.
 _COUNTED = 10
+_CUT_OUT = re.compile(r"^\[\.\.\.|\b(?:truncated|omitted|clipped)\b", re.MULTILINE)
 NOT_MADE = re.compile(r"failed|exit code [1-9]")
 
 
@@ -145,7 +146,8 @@ def outcome_of(call: Call, command: str, most: int = 0) -> str:
         before = GAP if len(told) > _LAST_LINES and not errors else ""
         shown = told[-_LAST_LINES:]
         missing = sum(not _surrounds(line) for line in lines_in(text)) - len(shown)
-        before += f"{missing} lines … " if before and missing >= _COUNTED else ""
+        is_counted = before and missing >= _COUNTED and not _CUT_OUT.search(text)
+        before += f"{missing} lines … " if is_counted else ""
     shown = [*errors, *shown]
     words = before + (marked(shown, said) or " … ".join(shown))
     if errors and len(words) > LONGEST_WORDS:

@@ -132,6 +132,9 @@ _RUNS = re.compile(
 )
 _PARTS_OF_NAME = re.compile(r"[^A-Za-z0-9.]+")
 _FIRST_WORDS = 4
+# How a shell says that a command goes on, and that it did not take one since another goes on.
+_WAITS = re.compile(r"\btimed out\b|\bno new output\b", re.IGNORECASE)
+_NOT_RUN = re.compile(r"\bnot executed\b", re.IGNORECASE)
 # The first word of a command, or option, that says what it does: change something other than files
 # of the work, or show or check something.
 _SAYS = re.compile(
@@ -222,7 +225,9 @@ class _Step(NamedTuple):
         at = max(self.message, -1)
         names = [] if files is None else [*filter(None, self.since.split(", "))]
         names += (one for one, last in moves.items() if files is not None and last > at)
-        changed = (one for one in files or () if one.is_changed and one.message > at)
+        # When a file that was only staged was changed is not known.
+        known = (one for one in files or () if one.is_changed and one.state != "staged")
+        changed = (one for one in known if one.message > at)
         names += (f"{one.name}{_GONE * (one.state == 'deleted')}" for one in changed)
         names = [*{name.removesuffix(_GONE): name for name in names}.values()]
         since = ", ".join(names[:_MOST_NAMES] + ["…"] * (len(names) > _MOST_NAMES))
@@ -258,14 +263,15 @@ def work_of(
     """
     steps = [_read(one) for one in steps_before]
     looks = {_SIGN.split(one.text, 1)[0]: one for one in looks_before}
-    answered = next((call for call in reversed(calls) if call.result is not None), None)
+    all_begun = [*_each_begun(calls)]
+    answered = next((one for one, _ in reversed(all_begun) if one.result is not None), None)
     changed = max((one.message for one in files if one.is_new), default=-1)
     own = frozenset(one.name for one in files if one.is_new)
     moves = dict[str, int]()
-    for i, call in enumerate(calls):
+    for i, (call, first) in enumerate(all_begun):
         moves |= dict.fromkeys(_moved_by(call), call.message)
-        command, at = _command_of(call), _asked_for(call, steps)
-        began, since = call.message, ""
+        command, at = _command_of(call), _asked_for(call, steps, first)
+        began, since = first, ""
         step = _step(command, "", call.message)
         is_over = call.message <= changed or step.is_change
         looks = {} if is_over else looks
@@ -370,8 +376,31 @@ def _read(one: Quote) -> _Step:
     return _step(command, outcome, one.message, since)
 
 
-def _asked_for(call: Call, steps: Sequence[_Step]) -> int | None:
-    """Return the position of the step that a call asks about by the id that its result names."""
+def _each_begun(calls: Iterable[Call]) -> Iterator[tuple[Call, int]]:
+    """Yield the calls, each with the position of the message that began its command.
+
+    A call with an empty command waits for the one before it of its tool, and one with `is_input`
+    types into it: that command is yielded with the call's result.
+    """
+    begun: dict[str, Call] = {}
+    for call in calls:
+        is_typed = str(call.fields.get("is_input")).lower() == "true"
+        goes_on = call.command is not None and (is_typed or not call.command.strip())
+        of = begun.get(call.tool, call) if goes_on else call
+        if not _NOT_RUN.search((call.result or "")[-LOOKED_AT:]):
+            begun[call.tool] = of
+        yield of._replace(message=call.message, result=call.result, failed=call.failed), of.message
+
+
+def _asked_for(call: Call, steps: Sequence[_Step], began: int) -> int | None:
+    """Return the position of the step that a call goes on with, or asks about by an id."""
+    if began < call.message:
+        at = began, _command_of(call).replace(_RESULT, " ")
+        return next((i for i, one in enumerate(steps) if (one.message, one.command) == at), None)
+    if call.command is not None and not call.command.strip():
+        # The command is in an earlier summary.
+        waits = (i for i, one in enumerate(steps) if _WAITS.search(one.outcome))
+        return max(waits, default=None)
     if call.command is not None:
         return None
     named = set(_WORD.findall(call.text[:LOOKED_AT]))

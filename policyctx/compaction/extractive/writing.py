@@ -55,7 +55,7 @@ NOTHING = "None."
 ENTRY, NOTE = "- ", " "
 # The mark of what the agent said, and of what it said before a call.
 MARK = re.compile(r"^\[agent(?P<works>, while working)?(?:, (?P<ago>\d+) calls ago)?\] ")
-_FILE = re.compile(r"(.+): (edited|written|deleted|read)")
+_FILE = re.compile(r"(.+): (edited|written|deleted|staged|read)")
 # The beginning of the line of the files that were changed before the last commit.
 BEFORE_COMMIT = "Edited before the last commit: "
 

@@ -242,18 +242,42 @@ def test_to_put_a_file_back_takes_only_the_edits_since_the_last_commit_away(comm
     again = [*edited("c4", "src/a.py"), *edited("c5", "src/c.py")]
     back = ran(command, "", "c6")
     gone = [] if command.endswith("src/") else ["src/c.py: edited"]
-    assert files(*COMMITTED, *again, *back) == [*gone, f"{BEFORE_COMMIT}src/b.py"]
+    left = [*gone, f"{BEFORE_COMMIT}src/a.py, src/b.py"]
+    assert files(*COMMITTED, *again, *back) == left
     first = summary_of(user("Go."), *COMMITTED)
     second = later(first, *again)
     assert later(second) == second
-    for told in (later(first, *again, *back), later(second, *back)):
-        found = group(told, Group.FILES)
-        assert found == [f"- {one}" for one in (*gone, f"{BEFORE_COMMIT}src/b.py")]
+    assert group(later(first, *again, *back), Group.FILES) == [f"- {one}" for one in left]
+    # An earlier summary does not say that a file in the work was committed before.
+    left[-1] = f"{BEFORE_COMMIT}src/b.py"
+    assert group(later(second, *back), Group.FILES) == [f"- {one}" for one in left]
 
 
 def test_a_file_that_is_only_unstaged_is_listed() -> None:
     made = edited("c1", "src/a.py")
     assert files(*made, *ran("git restore --staged src/a.py", "", "c2")) == ["src/a.py: edited"]
+
+
+def test_a_file_that_only_git_was_told_of_is_listed_as_staged() -> None:
+    made = [*ran("make test", "9 passed", "c1"), *edited("c2", "/w/src/a.py")]
+    staged = ran("git add src/a.py src/old.py lib/new", "", "c3")
+    commit = ran("git commit -qm x", "[main 1a2b3c4] x", "c4")
+    first = summary_of(user("Go."), *made, *staged)
+    listed = ["/w/src/a.py: edited", "lib/new: staged", "src/old.py: staged"]
+    assert sorted(files(*made, *staged)) == listed
+    assert "9 passed; changed since: a.py\n" in first
+    assert later(first) == first
+    for summary in (summary_of(user("Go."), *made, *staged, *commit), later(first, *commit)):
+        (line,) = group(summary, Group.FILES)
+        paths = line.removeprefix(f"- {BEFORE_COMMIT}").split(", ")
+        assert sorted(paths) == ["/w/src/a.py", "lib/new", "src/old.py"]
+        new = group(later(summary, *ran("git add src/c.py", "", "c5")), Group.FILES)
+        assert new[0] == "- src/c.py: staged"
+
+
+@pytest.mark.parametrize("command", ["git restore --staged src/a.py", "git reset src/a.py"])
+def test_a_file_that_was_staged_and_taken_out_again_is_not_listed(command: str) -> None:
+    assert files(*ran("git add src/a.py", "", "c1"), *ran(command, "", "c2")) == []
 
 
 def test_a_committed_file_that_was_deleted_is_not_listed() -> None:

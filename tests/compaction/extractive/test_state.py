@@ -267,6 +267,31 @@ def test_a_command_that_is_polled_has_the_words_of_its_last_result() -> None:
     assert steps(summary_of(GO, *began, *polled)) == ["- mise run test => exit code 0: 12 passed"]
 
 
+TIMED_OUT = "Running hall tests\n[The command timed out after 300 seconds.]"
+WAITED = ran("", "12 passed\n[exit code 0]", "c4", is_input="true")
+
+
+@pytest.mark.parametrize("command", ["./run.sh test", "git commit -qm x; make test"])
+def test_an_empty_command_has_the_next_result_of_the_command_before_it(command: str) -> None:
+    began, still = ran(command, TIMED_OUT), ran("", "[No new output after 30 seconds.]", "c3")
+    between = edited("c2", "a.py")
+    end = " of the last command" * (";" in command)
+    line = f"- {command} => exit code 0{end}: 12 passed; changed since: a.py"
+    assert steps(summary_of(GO, *began, *between, *still, *WAITED)) == [line]
+    stopped = ran("C-c", "^C\n[exit code 130]", "c4", is_input=True)
+    assert steps(summary_of(GO, *began, *stopped)) == [f"- {command} => exit code 130: ^C"]
+    assert steps(later(summary_of(GO, *began, *between), *WAITED)) == [line]
+    refused = ran("make lint", 'Your command "make lint" is NOT executed.', "c5")
+    assert line in steps(summary_of(GO, *began, *between, *refused, *WAITED))
+
+
+def test_an_empty_command_goes_on_with_what_was_only_shown() -> None:
+    check = ran("make test", "9 passed")
+    text = summary_of(GO, *check, *ran("tail -f pump.log", TIMED_OUT, "c2"), *WAITED)
+    assert steps(text) == ["- make test => 9 passed"]
+    assert group(text, Group.RESULTS) == ["- tail -f pump.log => 12 passed"]
+
+
 def test_a_command_stands_as_it_was_given_from_its_first_step_on() -> None:
     command = "cd app && go test ./a -run 'One|Two' 2>&1 | grep -v null | tail -3; echo done"
     found = steps(summary_of(GO, *ran(command, "ok  app 0.3s\ndone")))
