@@ -158,6 +158,8 @@ class MessagesError(InputError):
 
     def at(self, index: int) -> "MessagesError":
         """Return the same error about the message at a position."""
+        if index == self.index:
+            return self
         text = str(self).replace(f"message {self.index}: ", f"message {index}: ", 1)
         return MessagesError(text, index=index)
 

@@ -260,7 +260,7 @@ class Calls:
             *warnings,
             *self._notices.fullness(known, result.plan, self._knowledge.given_place),
             *self._notices.in_vain(result.plan),
-            *self._notices.lone_answers(known, memory),
+            *self._notices.lone_answers(known, memory, self._knowledge.given_place),
         )
         left = result.messages
         if not self._knowledge.door.changes_nothing:

@@ -148,7 +148,8 @@ class Driver:
             with closing(turn):
                 yield
         except MessagesError as error:
-            raise self._as_given(error) from error.__cause__
+            given = self._as_given(error).with_traceback(error.__traceback__)
+            raise given from error.__cause__
         except PolicyctxError:
             raise
         except BaseException:

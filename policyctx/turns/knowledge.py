@@ -223,7 +223,10 @@ class Knowledge:
         return message if found is None else found
 
     def as_given(self, error: MessagesError) -> MessagesError:
-        """Return an error with the place in the list that was given; the door's have it already."""
+        """Return an error with the place in the list that was given.
+
+        An error of the door has that place already.
+        """
         if error.index is None or self._entered is None:
             return error
         return error.at(self.given_place(error.index))

@@ -383,10 +383,13 @@ class Notices:
         notices = self._new()
         return (f"{warning} ({'; '.join(notices)})" if notices else warning,)
 
-    def lone_answers(self, known: KnownList, memory: Memory) -> Iterator[str]:
+    def lone_answers(
+        self, known: KnownList, memory: Memory, place: Callable[[int], int]
+    ) -> Iterator[str]:
         """Yield a warning, once, for each new answer that is sent without a call, if calls left.
 
         A result may come late, or a second time, and the list that was returned lacks the call.
+        `place` is as for `fullness`.
         """
         reading, (before, count) = known.conversation.reading, self._answers
         self._answers = reading, len(reading.items)
@@ -399,8 +402,9 @@ class Notices:
             if key is not None and key not in self._lone:
                 self._lone.add(key)
                 yield (
-                    f"the result {item.tool_use_id} has no call in the list, and the provider may"
-                    " reject it; leave the result out, or pass a list with its call"
+                    f"the result {item.tool_use_id} in message {place(item.message)} has no call in"
+                    " the list, and the provider may reject it; leave the result out, or pass a"
+                    " list with its call"
                 )
 
     def find_root(self, files: Iterable[str]) -> Turn[None]:

@@ -12,6 +12,7 @@ import pytest
 from policyctx import MessagesError, Session
 from policyctx.definitions.items import Message
 from policyctx.integrations.bedrock_shape import BedrockShape
+from policyctx.messages.fillers import FILLER
 from tests.policies import policy
 
 COMPACTING = """\
@@ -102,3 +103,27 @@ def test_a_warning_behind_a_summary_names_the_place_in_the_callers_list(tmp_path
     large = {"role": "user", "content": "word " * 9_000}
     [warning] = session.apply([*TALK, large]).warnings
     assert "in message 10, with 9,0" in warning
+
+
+def test_a_result_without_its_call_has_its_place_in_the_callers_list(tmp_path: Path) -> None:
+    """The result has no id, and the provider's names of tools are the same each time."""
+    text = DROPPING.replace("select: {", "select: {unit: message, ")
+    roles = {"user": "user", "assistant": "model"}
+    talk: list[Message] = [
+        {"role": roles[one["role"]], "parts": [{"text": one["content"]}]} for one in [*TALK, *TALK]
+    ]
+    session = opened(text, tmp_path)
+    sent = [*session.apply(talk).messages]
+    assert sent[1] == {"role": "model", "parts": [{"text": FILLER}]}
+    found = {"functionResponse": {"name": "ls", "response": {"output": "a"}}}
+    late: list[Message] = [{"role": "user", "parts": [one]} for one in (found, {"text": "more"})]
+    late.insert(1, {"role": "model", "parts": [{"text": "ok"}]})
+    [warning] = session.apply([*sent, *late]).warnings
+    assert warning.startswith(f"the result ls in message {len(sent)} has no call in the list")
+
+
+def test_an_error_has_the_traceback_of_its_cause(tmp_path: Path) -> None:
+    session = opened(COMPACTING, tmp_path)
+    with pytest.raises(MessagesError) as caught:
+        session.apply(with_wrong(TALK, 3, UNREADABLE))
+    assert caught.traceback[-1].path.name == "built_in.py"
