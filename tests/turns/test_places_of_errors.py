@@ -126,4 +126,4 @@ def test_an_error_has_the_traceback_of_its_cause(tmp_path: Path) -> None:
     session = opened(COMPACTING, tmp_path)
     with pytest.raises(MessagesError) as caught:
         session.apply(with_wrong(TALK, 3, UNREADABLE))
-    assert caught.traceback[-1].path.name == "built_in.py"
+    assert Path(caught.traceback[-1].path).name == "built_in.py"
