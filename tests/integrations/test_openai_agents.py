@@ -17,7 +17,7 @@ import agents
 import openai
 import pytest
 from agents import Agent, RunConfig, Runner, SQLiteSession, function_tool
-from agents.mcp import MCPServerStdio
+from agents.mcp import MCPServerStdio, MCPServerStdioParams
 
 from policyctx import Session
 from policyctx.errors import InputError
@@ -260,11 +260,12 @@ def test_a_placeholder_names_the_tool_of_an_mcp_server_which_is_listed_once_more
 ) -> None:
     command = ["-c", "from policyctx.cli import main; main()", "mcp", "--root"]
     command += [str(session.store.root), "--session", "s"]
+    params: MCPServerStdioParams = {"command": sys.executable, "args": command}
 
     async def go() -> Any:
         async with (
             model_of(api) as model,
-            Served({"command": sys.executable, "args": command}) as server,
+            Served(params, client_session_timeout_seconds=60) as server,
         ):
             agent: Agent[Any] = Agent(name="a", model=model, tools=[read], mcp_servers=[server])
             policy_filter = PolicyFilter(session)
