@@ -25,6 +25,7 @@ from policyctx.store.backend import (
     failing_as,
     store_root,
 )
+from policyctx.store.collected import CollectionReport, StoredFile
 from policyctx.store.content import Content, Origin, Saved
 from policyctx.store.files import Format
 from policyctx.store.index import Index, IndexEntry
@@ -36,7 +37,6 @@ from policyctx.store.state import Rebuilt, State
 from policyctx.store.transfer import copy_session, export_session, import_session
 
 if TYPE_CHECKING:
-    from policyctx.store.collector import CollectionReport, StoredFile
     from policyctx.store.remote.backend import RemoteBackend
 
 __all__ = ["Content", "ContextFileSystem"]
