@@ -23,6 +23,7 @@ from policyctx.planning.ledger import Ledger
 from policyctx.planning.plan import Plan
 from policyctx.policy.agent_options import AgentOptions, checks_options
 from policyctx.policy.models import Policy
+from policyctx.store.backend import failing_as
 from policyctx.store.opening import new_session_id, session_store
 from policyctx.store.read import FoundLine, lines_of
 from policyctx.tokens.counter import MemoStats, TokenCounter, counter_for, counter_of
@@ -419,7 +420,8 @@ class Session:
         contains the query, those with most of its words. At most 50 are yielded then. Raises
         `StoreError`, for an empty query too, and for a store that cannot search.
         """
-        from policyctx.store.excerpts import found_lines
+        with failing_as("searched", self.store.root):
+            from policyctx.store.excerpts import found_lines
 
         return found_lines(self.store, query, ignore_case=ignore_case, ranked=ranked)
 

@@ -4,6 +4,8 @@ import importlib
 import os
 import subprocess
 import sys
+from importlib.util import find_spec
+from typing import get_type_hints
 
 import pytest
 
@@ -84,4 +86,20 @@ def test_a_turn_that_is_not_awaited_imports_no_event_loop() -> None:
 def test_a_first_turn_imports_nothing_that_compacts_records_searches_or_prices() -> None:
     rooms = {"compaction.prompt", "compaction.restoration", "turns.compacting", "turns.recorder"}
     rooms |= {"store.collector", "store.excerpts", "store.remote.backend", "pricing.rows"}
-    assert modules_after(FIRST_TURN).isdisjoint(f"policyctx.{room}" for room in rooms)
+    modules = {f"policyctx.{room}" for room in rooms}
+    assert all(map(find_spec, modules))
+    assert modules_after(FIRST_TURN).isdisjoint(modules)
+
+
+def test_a_proxy_has_loaded_what_a_later_turn_needs_before_the_first_one() -> None:
+    late = {"turns.compacting", "turns.recorder", "compaction.restoration", "pricing.rows"}
+    loaded = modules_after("import policyctx.proxy.turning")
+    assert {f"policyctx.{room}" for room in late} <= loaded
+
+
+@pytest.mark.parametrize("name", policyctx.__all__)
+def test_the_types_of_what_is_public_can_be_looked_up(name: str) -> None:
+    public = getattr(policyctx, name)
+    for member in (public, *vars(public).values()) if isinstance(public, type) else (public,):
+        if not getattr(member, "__name__", "_").startswith("_") and callable(member):
+            get_type_hints(member)

@@ -8,6 +8,7 @@ import logging
 import os
 import resource
 import shutil
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
@@ -20,6 +21,7 @@ from policyctx import Session
 from policyctx.errors import StoreError
 from policyctx.integrations.host_sessions import Turn, at_once
 from policyctx.messages.asked import Asked
+from policyctx.store.filesystem import ContextFileSystem
 from policyctx.testing.faults import refusing_writes
 from policyctx.turns.result import Result
 from tests.conversations import session_of, user
@@ -329,3 +331,41 @@ def test_a_torn_journal_on_a_full_disk_is_reported_once(
 
 def no_space(_: int) -> None:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+LATE: dict[str, tuple[str, Callable[[Session], object]]] = {
+    "collect": ("store.collector", lambda session: store_of(session).collect()),
+    "stored_files": ("store.collector", lambda session: store_of(session).stored_files()),
+    "search": ("store.excerpts", lambda session: list(session.search("result"))),
+    "a URL": ("store.remote.state", lambda _: ContextFileSystem("s3://bucket/prefix")),
+}
+"""What imports a module when it is first used."""
+
+
+def store_of(session: Session) -> ContextFileSystem:
+    assert isinstance(session.store, ContextFileSystem)
+    return session.store
+
+
+@pytest.mark.parametrize(("module", "use"), LATE.values(), ids=LATE)
+def test_a_first_use_without_a_free_descriptor_fails_as_the_store_does(
+    root: Path, monkeypatch: pytest.MonkeyPatch, module: str, use: Callable[[Session], object]
+) -> None:
+    session = Session(policy(RETIRING), root=root, session_id="s")
+    session.apply(session_of(*TEXTS[:3]))
+    monkeypatch.delitem(sys.modules, f"policyctx.{module}", raising=False)
+    with no_descriptors(root), pytest.raises(StoreError, match="Too many open files"):
+        use(session)
+    use(session)
+
+
+@pytest.mark.parametrize("model", ["", "model: {name: claude-sonnet-4-5}"])
+def test_an_answer_is_observed_without_a_free_descriptor(
+    root: Path, monkeypatch: pytest.MonkeyPatch, model: str
+) -> None:
+    session = Session(policy(f"steps: []\n{model}"), root=root, session_id="s")
+    session.apply(session_of(*TEXTS[:3]))
+    monkeypatch.delitem(sys.modules, "policyctx.pricing.rows", raising=False)
+    with no_descriptors(root):
+        session.observe({"input_tokens": 5, "output_tokens": 1})
+    assert session.totals().calls == 1

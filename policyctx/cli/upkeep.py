@@ -37,7 +37,8 @@ from policyctx.errors import AmbiguousSessionError, StoreError, counted, present
 from policyctx.policy.loading import load_policy
 from policyctx.resources import open_file
 from policyctx.store.backend import store_root
-from policyctx.store.collector import CollectionReport, RetentionLimits
+from policyctx.store.collected import CollectionReport
+from policyctx.store.collector import RetentionLimits
 from policyctx.store.filesystem import ContextFileSystem
 from policyctx.store.opening import upload_below
 from policyctx.store.restoring import restorer

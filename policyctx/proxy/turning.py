@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import policyctx.turns.compacting
+import policyctx.turns.recorder  # noqa: F401 - a proxy is upgraded while it runs
 from policyctx.compaction.summarizers import summarizer_for
 from policyctx.definitions.tokenizers import is_remote
 from policyctx.errors import UsageError

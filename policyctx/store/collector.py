@@ -12,6 +12,7 @@ from typing import NamedTuple
 from policyctx.definitions.actions import Action
 from policyctx.messages.json_text import JSON
 from policyctx.store.backend import Backend, Progress, WriteBatch, is_temporary
+from policyctx.store.collected import CollectionReport, StoredFile
 from policyctx.store.content import PACKED
 from policyctx.store.files import Format, packed_whole, sha256_in, stored_bytes, stored_status
 from policyctx.store.index import GRACE_S, Index, IndexEntry, is_young
@@ -25,29 +26,6 @@ _LEAST_PACKED = 1024
 _AT_A_TIME = 256
 # In the place of a temporary file: an equal content was compressed just now.
 _LINKED = "linked"
-
-
-class StoredFile(NamedTuple):
-    """A file, with every entry of every session that names it, the newest last."""
-
-    path: str
-    entries: tuple[IndexEntry, ...]
-    size: int
-    """Bytes on the disk; files with the same `number` share them."""
-    number: tuple[int, int]
-    is_live: bool
-    """Whether a placeholder names it, or may name it since it is new."""
-    is_packed: bool
-
-    @property
-    def saved_at(self) -> float:
-        """When it was saved last."""
-        return max(entry.saved_at for entry in self.entries)
-
-    @property
-    def is_adopted(self) -> bool:
-        """Whether it was found on the disk; it may be anyone's and is left alone."""
-        return any(entry.adopted for entry in self.entries)
 
 
 class CollectionPlan(NamedTuple):
@@ -200,23 +178,6 @@ def _left_over(backend: Backend, folder: str, named: Collection[str]) -> Iterato
         is_copy = plain != name and plain in names and path.removesuffix(PACKED) in named
         if is_copy or is_temporary(path):
             yield path
-
-
-class CollectionReport(NamedTuple):
-    """What `collect` did, or would do in a dry run.
-
-    What a list held beside its texts counts in the bytes, but is no content of its own.
-    """
-
-    removed: tuple[tuple[IndexEntry, str], ...]
-    """Removed contents, each with the rule that removed it."""
-    packed: tuple[IndexEntry, ...]
-    size_before: int
-    """Bytes of all contents on the disk."""
-    size_after: int
-    is_dry_run: bool
-    contents_before: int
-    """The number of contents on the disk."""
 
 
 def _is_one_of(rests: Collection[str], entry: IndexEntry) -> bool:

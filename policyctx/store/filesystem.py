@@ -25,6 +25,7 @@ from policyctx.store.backend import (
     failing_as,
     store_root,
 )
+from policyctx.store.collected import CollectionReport, StoredFile
 from policyctx.store.content import Content, Origin, Saved
 from policyctx.store.files import Format
 from policyctx.store.index import Index, IndexEntry
@@ -36,7 +37,6 @@ from policyctx.store.state import Rebuilt, State
 from policyctx.store.transfer import copy_session, export_session, import_session
 
 if TYPE_CHECKING:
-    from policyctx.store.collector import CollectionReport, StoredFile
     from policyctx.store.remote.backend import RemoteBackend
 
 __all__ = ["Content", "ContextFileSystem"]
@@ -350,18 +350,17 @@ class ContextFileSystem:
         with a rule for the report: they are removed in place of what the limits say. With
         `compress: zstd`, contents that stay and are not named are compressed. Raises `StoreError`.
         """
-        from policyctx.store.collector import Collector, RetentionLimits, Terms
-
-        own = self._state.folder if only_own and self._state is not None else None
-        terms = Terms(
-            RetentionLimits(max_age, max_bytes, max_contents),
-            packs=self._saver.rules.compresses,
-            ended=ended,
-            idle=idle,
-            only=own,
-            picked=picked,
-        )
         with self._backend("collected", making=self.is_remote) as backend:
+            from policyctx.store.collector import Collector, RetentionLimits, Terms
+
+            terms = Terms(
+                RetentionLimits(max_age, max_bytes, max_contents),
+                packs=self._saver.rules.compresses,
+                ended=ended,
+                idle=idle,
+                only=self._state.folder if only_own and self._state is not None else None,
+                picked=picked,
+            )
             self._check_reachable(backend)
             collector = Collector(backend, self._states(backend), self._clock)
             shared = backend.is_remote and not ended and len(state_folders(backend)) > 1
@@ -380,10 +379,10 @@ class ContextFileSystem:
 
         Each says whether a placeholder may name it, by the rules of `collect`.
         """
-        from policyctx.store.collector import Collector, RetentionLimits, Terms
-
-        terms = Terms(RetentionLimits(), packs=False, ended=ended, idle=idle)
         with self._backend("read") as backend:
+            from policyctx.store.collector import Collector, RetentionLimits, Terms
+
+            terms = Terms(RetentionLimits(), packs=False, ended=ended, idle=idle)
             states = self._states(backend)
             for state in states:
                 state.refresh(backend)
@@ -554,7 +553,8 @@ class ContextFileSystem:
 def _state_at(root: Root, place: StateFolder) -> State:
     if isinstance(root, Path):
         return State(root, place)
-    from policyctx.store.remote.state import RemoteState
+    with failing_as("opened", root):
+        from policyctx.store.remote.state import RemoteState
 
     return RemoteState(root, place)
 

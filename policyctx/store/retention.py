@@ -17,6 +17,7 @@ from typing import Literal, TypeAlias
 from policyctx.errors import StoreError
 from policyctx.store import collector
 from policyctx.store.backend import Progress, StoreUrl, store_root
+from policyctx.store.collected import CollectionReport, StoredFile
 from policyctx.store.content import STATE_FOLDER
 from policyctx.store.filesystem import TIMEOUT_S, ContextFileSystem, silently
 from policyctx.store.opening import Stores, stores_in
@@ -33,7 +34,7 @@ class StoreCollection:
     root: str
     sessions: tuple[str, ...]
     """Their ids; "" for the session that owns the root."""
-    report: collector.CollectionReport | None
+    report: CollectionReport | None
     """None after an error."""
     error: str = ""
 
@@ -94,7 +95,7 @@ def _picked(
     places: list[str], terms: collector.Terms, opened: _Opened, now: float
 ) -> dict[str, dict[str, str]]:
     """Return the paths to remove in each store, each with its rule, by what is in all of them."""
-    every: list[collector.StoredFile] = []
+    every: list[StoredFile] = []
     where: dict[str, tuple[str, str]] = {}
     for place in places:
         try:

@@ -51,8 +51,8 @@ _UNCHECKED_KEYS = {"schema_version", "journal", "roots", "items", "records"}
 # A snapshot lists every entry as long as there are this many at most, then all but this part.
 _ALWAYS_COMPLETE = 1000
 _BEHIND = 20
-# Lines without an entry that were appended since the last snapshot are folded into a new one when
-# they are this many times its size, and at least this many bytes.
+# Records that were appended since the last snapshot are folded into a new one when the journal has
+# grown by this many times what was folded, and at least by this many bytes.
 _OUTGROWN = 4
 _LEAST_FOLD_BYTES = 16 * 1024
 _SAVED = b"\n" + line_start("saved")
@@ -68,8 +68,6 @@ class IndexSnapshot:
 
     index: Index
     fold: Fold
-    size: int
-    """Bytes of the file."""
 
 
 def read_snapshot(backend: Backend, path: str) -> IndexSnapshot | None:
@@ -87,7 +85,7 @@ def read_snapshot(backend: Backend, path: str) -> IndexSnapshot | None:
     index = Index()
     if fold.records.bytes < 1 or not all(index.apply(line) for line in lines):
         return None
-    return IndexSnapshot(index, fold, len(raw))
+    return IndexSnapshot(index, fold)
 
 
 def whole_index(backend: Backend, folder: str) -> Index | None:
@@ -123,7 +121,6 @@ class Snapshots:
         """What the last snapshot covers."""
         self._count = 0
         """The number of entries in it."""
-        self._size: int | None = None
         self._problem = ""
         """The error of the last attempt to write it; it is returned once."""
 
@@ -190,7 +187,6 @@ class Snapshots:
         """Continue from this snapshot; without one, `write_when_due` writes one."""
         self._folded = read.fold if read else None
         self._count = len(read.index) if read else 0
-        self._size = read.size if read else None
 
     def write_when_due(
         self, backend: Backend, index: Index, position: Position, journal: Journal, *, changed: int
@@ -198,16 +194,16 @@ class Snapshots:
         """Write the snapshot when too many entries are missing; return a new error, or "".
 
         `changed` entries were just added or removed. The snapshot is also written when its journal
-        has outgrown it.
+        has outgrown what it covers.
         """
-        grown = position.bytes - (self._folded.records.bytes if self._folded else 0)
+        folded = self._folded.records.bytes if self._folded else 0
         missing = max(changed, abs(len(index) - self._count))
-        is_outgrown = grown >= max(_LEAST_FOLD_BYTES, _OUTGROWN * (self._size or 0))
-        if self._size is not None and not is_outgrown and not _is_much(missing, len(index)):
+        is_outgrown = position.bytes - folded >= max(_LEAST_FOLD_BYTES, _OUTGROWN * folded)
+        if self._folded and not is_outgrown and not _is_much(missing, len(index)):
             return ""
         before, self._problem = self._problem, ""
         try:
-            folds = is_outgrown or self._size is None
+            folds = is_outgrown or self._folded is None
             self.write(backend, index, position, journal, folds=folds)
         except OSError as error:  # the journal holds it all
             self._problem = f"{self._places[0]} could not be written: {error.strerror}"
@@ -226,7 +222,7 @@ class Snapshots:
         parts = parts or _anew(index, position, journal)
         raw = _text(index, parts, f"{self._folder}/{JOURNAL}")
         # Not flushed: the journal says the same, and a torn snapshot is recognised.
-        self._size = backend.write(path, raw, flush=False).size
+        backend.write(path, raw, flush=False)
         self._folded, self._count = parts.fold, len(index)
 
     def covers(self, backend: Backend, position: Position) -> bool:

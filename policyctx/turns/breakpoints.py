@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from types import MappingProxyType
 from typing import Literal, NamedTuple, Self, TypeAlias
 
 from policyctx.definitions.items import Message, Path, Ttl
@@ -46,6 +45,7 @@ anchor, the `anchor`, the request `before`, the list (`last`) or the `tools`."""
 MOST_BREAKPOINTS = 4
 _PARTS: tuple[Part, ...] = ("tools", "system", "messages")
 _SECONDS: dict[Ttl, int] = {"5m": 300, "1h": 3600}
+_NOTHING_GIVEN: Mapping[int, Ttl] = {}  # a read-only view of it could not be pickled
 
 
 class Anchors(NamedTuple):
@@ -78,7 +78,7 @@ class BreakpointPlace(NamedTuple):
     """
 
     end: int | None = None
-    given: Mapping[int, Ttl] = MappingProxyType({})
+    given: Mapping[int, Ttl] = _NOTHING_GIVEN
 
 
 class Breakpoint(NamedTuple):

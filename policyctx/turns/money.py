@@ -4,6 +4,7 @@ The bill is the provider's own usage at list prices. What the calls would have c
 policy is an estimate: the same prompts with all that left them, in a cache that no edit changed.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from policyctx.compaction.assembly import SummaryUsage
@@ -61,9 +62,11 @@ class Meter:
         `spared` are the tokens that its prompt would have had in addition without the policy;
         `prices` replace those of the model.
         """
-        from policyctx.pricing.rows import row_of
+        row = None
+        with suppress(OSError):  # the answer is paid for; without the table it has no known price
+            from policyctx.pricing.rows import row_of
 
-        row = row_of(model)
+            row = row_of(model)
         self._ttl = usage.write_ttl or (row.cache.ttl if row and row.cache else self._ttl)
         self._caches |= bool(usage.cache_read or usage.cache_write)
         held = self._held

@@ -12,7 +12,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, repeat
 from operator import is_, is_not, itemgetter
-from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
 from policyctx.compaction.assembly import WrittenMessage
@@ -27,6 +26,7 @@ from policyctx.planning.ledger import ItemKey, Trace
 
 # By the path of a marker in a message: its path in the edited message.
 Places: TypeAlias = "Mapping[Path, Path]"
+_NO_PLACES: Mapping[int, Places] = {}  # a read-only view of it could not be pickled
 # The keys of a message in a record, which is written alike for all shapes.
 _MESSAGE_KEYS = ("role", "content")
 
@@ -37,7 +37,7 @@ class Replaced(NamedTuple):
     messages: list[Message]
     sources: Sources
     """Of the messages in the list that the caller gave."""
-    places: Mapping[int, Places] = MappingProxyType({})
+    places: Mapping[int, Places] = _NO_PLACES
     """For each kept message that was edited, by its position: where its markers are left."""
 
 

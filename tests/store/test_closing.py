@@ -88,6 +88,14 @@ def test_a_turn_does_not_write_the_records_of_all_earlier_turns_into_the_index(
     assert again.records() == records
 
 
+def test_the_index_of_an_open_store_has_most_decisions_of_a_long_session(tmp_path: Path) -> None:
+    store = ContextFileSystem(tmp_path, sync="never")
+    for i in range(100):
+        [file] = store.save([result(f"call_{i}", str(i))], recorded=True)
+        store.remember([{"item_id": f"call_{i}", "path": file.relative_path, "state": "offloaded"}])
+    assert len(index_of(tmp_path)["records"]) > 20
+
+
 @pytest.mark.parametrize("opening", ["records", "list", "session"])
 def test_an_index_that_a_kill_left_behind_is_complete_after_the_next_opening(
     tmp_path: Path, opening: str
