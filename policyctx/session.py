@@ -129,8 +129,7 @@ class Session:
         self._request, self._report = self._knowledge.asked, self._calls.reporting.turn
         self.writes = self._calls.writes
         """How writes to the store end: how many `failed`; `problem` is empty while they succeed."""
-        known = self._knowledge
-        self._driver = Driver(store, self.writes, known.forget, known.as_given)
+        self._driver = Driver(store, self.writes, self._knowledge.forget, self._knowledge.as_given)
 
     def __reduce__(self) -> NoReturn:
         """Raise `TypeError`: a copy would make its own decisions in the same folder."""
@@ -178,8 +177,7 @@ class Session:
         text = "setting Session.store is deprecated: make the session with Session(…, store=store)"
         warnings.warn(text, DeprecationWarning, stacklevel=2)
         self._knowledge.store = store
-        known = self._knowledge
-        self._driver = Driver(store, self.writes, known.forget, known.as_given)
+        self._driver = Driver(store, self.writes, self._knowledge.forget, self._knowledge.as_given)
 
     @property
     def cwd(self) -> str:

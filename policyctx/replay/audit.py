@@ -30,7 +30,7 @@ EXTRACTIVE = "extractive"
 _LONGEST = 160
 # Programs whose second word says what they do, behind what a shell takes before a command.
 _WITH_COMMANDS = re.compile(
-    r"(?:[(){}!\s]|\w+=\S*\s|(?:if|then|else|do|while|sudo|env|time|exec|nohup|timeout \S+)\s)*"
+    r"(?:[(){}!\s]|\w+=\S*\s|(?:if|then|else|do|while|sudo|env|time|exec|nohup|timeout \S+)\s)*+"
     r"(?:\S*/)?((?:apt(?:-get)?|brew|cargo|docker|gh|git|go|helm|kubectl|make|npm|pip|pnpm|poetry"
     r"|terraform|uv|yarn)\s.*)"
 )
@@ -319,7 +319,7 @@ def _names(words: Sequence[str]) -> Iterator[str]:
         is_option = word[0] in "-+"
         if not is_option and not _TAKES_VALUE.fullmatch(before):
             yield word
-            if not before.startswith("--") or "=" in before:
+            if not before.startswith("--") or before.startswith("--no-") or "=" in before:
                 return
         before = word if is_option else ""
 

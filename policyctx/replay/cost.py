@@ -375,7 +375,7 @@ def billed_calls(
     calls, sent, client = session.calls, session.sent_layout, session.layout
     shown = session.layouts if layouts is None else layouts
     apart = shown
-    if all((call.terms.cache or _NO_CACHE).kind == "prefix" for call in calls):
+    if not any(call.terms.has_breakpoints for call in calls):
         sent, apart = "recorded", ()  # to such a cache breakpoints are nothing
     priced = list(zip(calls, scales_of(calls), ttls_of(calls), strict=True))
     of_client = _in_order("recorded", *(name for name in apart if name != "auto"))

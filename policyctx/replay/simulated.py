@@ -377,7 +377,7 @@ def _one_line(text: str) -> str:
 def _shown(unusual: re.Match[str]) -> str:
     one = unusual[0]
     is_shown = one in _JOINERS or unicodedata.category(one) not in _INVISIBLE
-    return " " if one.isspace() else one * is_shown
+    return " " if one.isspace() else one if is_shown else ""
 
 
 def _shortened(line: str) -> str:

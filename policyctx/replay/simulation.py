@@ -314,7 +314,7 @@ class _Simulation:
         """Walk through the recording; each call has its terms."""
         recording = self._recording
         anchors = self._policy.places_breakpoints or "auto" in self._layouts
-        if anchors and any(one.cache and one.cache.kind != "prefix" for one in terms):
+        if anchors and any(one.has_breakpoints for one in terms):
             self._to_come = EditsToCome()
         shares = call_shares(recording, self._blocks, self._facts())
         calls, contexts = recording.calls, recording.contexts()

@@ -48,6 +48,11 @@ class CallTerms:
     """The prices are the standard ones, since those of the call's service tier are not known."""
     row: ModelRow | None = None
 
+    @property
+    def has_breakpoints(self) -> bool:
+        """Whether breakpoints decide what the cache keeps."""
+        return self.cache is not None and self.cache.kind != "prefix"
+
     def dollars(self, usage: Usage) -> Dollars | None:
         """Return what the call costs; None without prices.
 

@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, reduce
 from operator import add, attrgetter
 from typing import Any, NamedTuple, Self
 
@@ -32,7 +32,10 @@ class Summable:
     def sum_of(cls, many: Iterable[Self]) -> Self:
         """Return the sum of many, from the first on, without an object for each sum between."""
         columns = zip(*map(_values(cls.__slots__), many), strict=True)
-        return cls(*(c[0].sum_of(c) if isinstance(c[0], Summable) else sum(c) for c in columns))
+        # From Python 3.12 on, `sum` rounds floats otherwise than `+`.
+        return cls(
+            *(c[0].sum_of(c) if isinstance(c[0], Summable) else reduce(add, c) for c in columns)
+        )
 
 
 @cache
@@ -94,13 +97,14 @@ class Usage:
         return HOUR if self.cache_write_1h >= self.cache_write else FIVE_MINUTES
 
     def __add__(self, other: Usage) -> Usage:
-        hours = self.cache_write_1h, other.cache_write_1h
+        wrote = [one for one in (self, other) if one.cache_write] or [self, other]
+        hours = [one.cache_write_1h for one in wrote]
         return Usage(
             self.input + other.input,
             self.cache_read + other.cache_read,
             self.cache_write + other.cache_write,
             self.output + other.output,
-            None if hours == (None, None) else sum(hour or 0 for hour in hours),
+            None if {*hours} == {None} else sum(hour or 0 for hour in hours),
         )
 
     @property

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import add
+
 import pytest
 
 from policyctx.policy.models import Prices
@@ -58,3 +61,8 @@ def test_the_prices_of_a_policy_may_have_an_hour_and_sizes() -> None:
         (100_000, 3.75),
         (200_000, 12),
     ]
+
+
+def test_a_sum_of_many_is_that_of_one_after_the_other() -> None:
+    many = [Dollars(0.1, cache_read=0.7)] * 10
+    assert Dollars.sum_of(many) == reduce(add, many)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,6 +22,7 @@ from policyctx.replay.audit import EXTRACTIVE, AuditedCompaction, AuditedSession
 from policyctx.replay.recording import Anew, Recording
 from tests.compaction.extractive.summaries import edited, said
 from tests.conversations import Message, call, results, user
+from tests.growing import grows_at_most
 from tests.replay.sessions import recording
 
 ORDER = "Never push to main."
@@ -183,8 +184,8 @@ def test_a_file_that_is_read_again_was_missed() -> None:
     assert [(one.how, one.call) for one in finding.later] == [("read again", 3)]
 
 
-def ran(command: str) -> list[Message]:
-    return [call("c2", "Bash", {"command": command}), results(("c2", "ok"))]
+def ran(command: str, name: str = "c2") -> list[Message]:
+    return [call(name, "Bash", {"command": command}), results((name, "ok"))]
 
 
 @pytest.mark.parametrize(
@@ -259,6 +260,8 @@ def test_an_agent_that_does_what_an_order_wants_shows_nothing(order: str) -> Non
         "git push origin fix",
         "git push origin main-page",
         "git log main --grep=push",
+        "git --no-pager stash push -m main",
+        "git --no-pager log --oneline main --grep push",
         "git -C push log main",
         "git -c push.default=main log main",
         "grep -rn push main",
@@ -271,6 +274,15 @@ def test_an_agent_that_does_what_an_order_wants_shows_nothing(order: str) -> Non
 def test_a_command_on_something_else_shows_nothing(command: str) -> None:
     [finding] = only(compacted([user(ORDER)], [summary()], ran(command))).findings
     assert finding.later == ()
+
+
+def test_the_time_for_commands_grows_with_their_length() -> None:
+    def prepared(size: int) -> Callable[[], object]:
+        calls = [one for n in range(40) for one in ran("(" * size, f"c{n}")]
+        made = compacted([user(ORDER)], [summary()], calls)
+        return lambda: only(made)
+
+    assert grows_at_most(prepared, 490)
 
 
 @pytest.mark.parametrize(

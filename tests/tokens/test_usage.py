@@ -147,6 +147,22 @@ def test_a_usage_without_writes_is_told_from_one_that_does_not_speak_of_them(
     assert usage_of(fields) == Usage(20, cache_read=300, cache_write_1h=hour)
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "hour"),
+    [
+        (Usage(1), Usage(1), None),
+        (Usage(1, cache_write_1h=0), Usage(1), 0),
+        (Usage(1, cache_write_1h=0), Usage(1, cache_write=8), None),
+        (Usage(1), Usage(1, cache_write=8, cache_write_1h=8), 8),
+        (Usage(1, cache_write=8, cache_write_1h=0), Usage(1, cache_write=8, cache_write_1h=8), 8),
+    ],
+)
+def test_a_sum_tells_the_time_of_its_writes_where_the_bills_of_them_do(
+    one: Usage, other: Usage, hour: int | None
+) -> None:
+    assert (one + other).cache_write_1h == (other + one).cache_write_1h == hour
+
+
 def test_a_usage_is_one_already() -> None:
     usage = Usage(1)
     assert usage_of(usage) is usage

@@ -5,7 +5,15 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from policyctx.replay.regret.strings import Memo, bare, parts_of, plain, rare_strings, start_of
+from policyctx.replay.regret.strings import (
+    HASH,
+    Memo,
+    bare,
+    parts_of,
+    plain,
+    rare_strings,
+    start_of,
+)
 from policyctx.replay.timeline import SessionPart
 
 
@@ -140,7 +148,13 @@ class SentText:
         self._sent: tuple[int, Sequence[bytes]] = -1, ()
 
     def has_parts(self, text: str, call: int) -> bool:
-        """Whether a call was sent all parts of a path; calls are asked about in their order."""
+        """Whether a call was sent all parts of a path, or a hash of which a text is the beginning.
+
+        Calls are asked about in their order.
+        """
+        if HASH.fullmatch(text):
+            sent = map(self._texts.at, self._places(call))
+            return any(start_of(text, one, whole=False) >= 0 for one in sent)
         parts = parts_of(text)
         if parts and self._sent[0] != call:
             places = self._places(call)

@@ -31,8 +31,8 @@ _ASCII_TOKEN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./@:-]{3,}[A-Za-z0-9_]")
 _PARTS = re.compile(r"[/.:@]+")
 # Letters in a row tell a name from a range of a regular expression.
 _NAME = re.compile(r"(?=.*[^\W\d_]{3})(?:(?=.{7}).*(?:_|[a-z][A-Z])|(?=.{8}).*[/.@\d])")
-# A hash is also known by its first digits.
-_HASH = re.compile(r"[\da-f]{7,40}")
+# A hash is also known by its first digits; a number is not.
+HASH = re.compile(r"(?=.*\d)(?=.*[a-f])[\da-f]{7,40}")
 _SHORT, _DIGITS, _LINE = 5, 3, 30
 # Lines, without the file and the number that `nl` and `grep -n` write before them.
 _LINES = re.compile(r"^(?:[^\S\n]*(?:[\w./-]+[:-])?\d+[\t\u2192:|-])?(.*)$", re.MULTILINE)
@@ -54,7 +54,8 @@ def rare_strings(
 ) -> dict[bytes, str]:
     """Return the rare strings of a text, by what they are without separators and case.
 
-    Without `keys`, the names of the fields of JSON are left out; so is what is not `wanted`.
+    Without `keys`, the names of the fields of JSON are left out. If `wanted` is given, only
+    strings of these are returned.
     """
     read = plain(text, keys=keys)
     runs = list[str]()
@@ -78,7 +79,7 @@ def rare_strings(
         # A line is another string than a name of the same letters.
         if wanted is None or key + b"\n" in wanted:
             found.setdefault(key + b"\n", one)
-    # All of them take a hundred times what the text does.
+    # All of them take a hundred times the memory of the text: only the wanted are made.
     for gram in (run[i : i + GRAM] for run in runs for i in range(len(run) - GRAM + 1)):
         if not gram.isdecimal() and (wanted is None or bare(gram) in wanted):
             found[bare(gram)] = gram
@@ -96,7 +97,7 @@ def parts_of(text: str) -> Sequence[bytes]:
     if " " in text:
         return ()
     telling = [one for one in map(bare, _PARTS.split(_ENDING.sub("", text))) if len(one) > 1]
-    return telling if len(telling) > 1 or _HASH.fullmatch(text) else ()
+    return telling if len(telling) > 1 else ()
 
 
 def bare(text: str) -> bytes:
@@ -132,14 +133,17 @@ def plain(text: str, *, keys: bool = True) -> str:
     return "\n".join(found)
 
 
-def start_of(wanted: str, text: str) -> int:
-    """Return where a text first holds a string, not as a part of longer words; else -1."""
+def start_of(wanted: str, text: str, *, whole: bool = True) -> int:
+    """Return where a text first holds a string, not as a part of longer words; else -1.
+
+    If not `whole`, a word may go on behind it.
+    """
     start = text.find(wanted)
     while start >= 0:
         end = start + len(wanted)
         if not (
             (start > 0 and _is_wordy(text[start - 1]) and _is_wordy(text[start]))
-            or (end < len(text) and _is_wordy(text[end - 1]) and _is_wordy(text[end]))
+            or (whole and end < len(text) and _is_wordy(text[end - 1]) and _is_wordy(text[end]))
         ):
             break
         start = text.find(wanted, start + 1)

@@ -33,6 +33,21 @@ def test_what_can_be_derived_from_visible_text_is_no_need(said: str, visible: st
     assert is_regretted(held=said, visible="the task", said=said)
 
 
+@pytest.mark.parametrize(
+    ("said", "visible"),
+    [
+        ("123456", "812345679"),
+        ("1234567", "812345679"),
+        ("1234567", "1234567890"),
+        ("1471100", "the 14711 0023 rows"),
+        ("4ea79d2", "64ea79d21f20b9a7c55d8e0362b1c7f90aa31de74"),
+        ("4ea79d2", "the file x4ea79d2f"),
+    ],
+)
+def test_what_only_stands_within_a_longer_word_in_view_is_a_need(said: str, visible: str) -> None:
+    assert is_regretted(held=said, visible=visible, said=said)
+
+
 def test_a_string_is_known_while_anything_that_holds_it_is_in_view() -> None:
     turns = [({"at": name}, f"{WORDS} QX-48213-B") for name in "ab"]
     assert replayed(*turns, end="see QX-48213-B").regrets == ()

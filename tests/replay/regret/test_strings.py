@@ -10,7 +10,7 @@ EVERYTHING = st.text() | st.text(st.characters(codec=None), max_size=80)
 
 
 def strings_of(text: str) -> list[str]:
-    return [*rare_strings(text).values()]
+    return list(rare_strings(text).values())
 
 
 @pytest.mark.parametrize(
