@@ -65,7 +65,7 @@ class Part(NamedTuple):
 
 
 class Fold(NamedTuple):
-    """Up to where a snapshot has the records of a journal, and, no less far, the entries."""
+    """How much of a journal a snapshot has: records, and entries, which go at least as far."""
 
     journal_id: str
     records: Part

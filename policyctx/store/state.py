@@ -1,9 +1,9 @@
 """`State`: the index and the records of one session, shared by its threads and processes.
 
 The journal is the truth. The snapshot saves reading a long journal, and is a second copy in case
-the journal is damaged, of the newest records only once the session is closed. If both are damaged,
-the index is rebuilt from the files. Of all of them, only values that this store could have written
-are believed.
+the journal is damaged. It has the newest records when the session is closed or the journal has
+grown. If both are damaged, the index is rebuilt from the files. Of all of them, only values that
+this store could have written are believed.
 """
 
 import os
