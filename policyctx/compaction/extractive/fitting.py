@@ -267,8 +267,8 @@ def _framed(order: Sequence[Unit], cues: Cues) -> Iterator[Unit]:
         needed = [first] * (first.place not in leads and first.place not in alone)
         known = {first.place}
         for unit in needed:
-            pointed = (one for one in behind.get(unit.place, ()) if one.place not in given)
-            new = [one for one in pointed if one.place not in known]
+            before = (one for one in behind.get(unit.place, ()) if one.place not in given)
+            new = [one for one in before if one.place not in known]
             known.update(one.place for one in new)
             needed += new
         for unit in sorted(needed, key=lambda one: one.place):
