@@ -338,6 +338,20 @@ def test_contents_of_gemini_alternate(
     assert again.apply(given).messages == result.messages
 
 
+@pytest.mark.parametrize("shape", [GoogleShape(), BedrockShape()], ids=["google", "bedrock"])
+def test_a_filler_of_another_shape_than_the_hosts_is_no_message_of_the_user(
+    shape: Shape, tmp_path: Path
+) -> None:
+    given = contents(dict)
+    session = Session(policy(DROPPED), root=tmp_path, session_id="s", shapes=[shape])
+    sent = session.apply(given).messages
+    assert not in_a_row(sent)
+    assert content(FILLER) | {"role": "user"} in sent
+    back = [*sent, content("more"), given[0]]
+    assert session.apply(back).messages == back
+    assert [one.type for one in session.items].count("user_message") == 3
+
+
 def test_other_shapes_get_no_fillers(tmp_path: Path) -> None:
     lenient = Session(policy(DROPPED), root=tmp_path, session_id="s", shapes=[_Lenient()])
     sent = lenient.apply(TALK).messages

@@ -106,9 +106,10 @@ class PolicyFilter(agents.RunHooks[Any]):
         """Return the tools of an agent's MCP servers, which are listed once."""
         if self._listed is None or self._listed[0] is not data.agent:
             context = agents.RunContextWrapper(data.context)
-            self._listed = data.agent, []
+            served: list[agents.Tool] = []
             with suppress(Exception):  # the SDK has listed them for this call without an error
-                self._listed = data.agent, await data.agent.get_mcp_tools(context)
+                served = await data.agent.get_mcp_tools(context)
+            self._listed = data.agent, served
         return self._listed[1]
 
     def _is_held(self, items: list[Message]) -> bool:

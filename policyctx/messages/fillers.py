@@ -5,7 +5,7 @@ leaves again when the list comes back, so nothing else has to know of it. Joinin
 would put thinking behind a text, and what the user says into the message of a result.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from operator import is_
 from typing import NamedTuple, TypeAlias
 
@@ -38,27 +38,34 @@ class Fillers:
 
     def __init__(self, shapes: Shapes) -> None:
         self._shapes = shapes
-        self._need(shapes.host)
+        self._all: list[Message] = []
+        self._needing: list[Shape] = []
+        for shape in shapes.host:
+            self._need(shape)
         self._others: dict[int, Message] = {}
-        """What was like no filler in the last list, by identity."""
+        """All other messages of the last list, by identity."""
         self._seams: _Seams = {}
         """Those of the last list, by the identities of the two messages."""
         self._last: tuple[_Messages, _Messages] = (), ()
         """The list with fillers that was returned last, and what it was without them."""
 
-    def _need(self, shapes: Iterable[Shape]) -> None:
-        alternating = (shape for shape in shapes if shape.alternates)
-        self._all = [shape.written(role, FILLER) for shape in alternating for role in _OTHER]
-        self.are_needed = bool(self._all)
+    @property
+    def are_needed(self) -> bool:
+        """Whether a shape of the lists alternates the roles."""
+        return bool(self._needing)
+
+    def _need(self, shape: Shape) -> None:
+        if shape.alternates and shape not in self._needing:
+            self._needing.append(shape)
+            self._all += (shape.written(role, FILLER) for role in _OTHER)
 
     def taken_out(self, messages: _Messages) -> tuple[_Messages, Sequence[int] | None]:
         """Return a list without its fillers, and the place of each message; None without fillers.
 
         For the list object that was returned last, it is the object that this was made of.
         """
-        first = None if self._all else next(iter(listed(messages)), None)
-        if type(first) is dict and "parts" in first:  # of Gemini, which has a built-in shape
-            self._need([self._shapes.checked(first, 0).shape])
+        for first in listed(messages)[:1]:
+            self._need(self._shapes.checked(first, 0).shape)
         if not self.are_needed:
             return messages, None
         every, known = listed(messages), self._others

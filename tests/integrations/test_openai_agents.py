@@ -12,12 +12,14 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock
 
 import agents
 import openai
 import pytest
 from agents import Agent, RunConfig, Runner, SQLiteSession, function_tool
 from agents.mcp import MCPServerStdio, MCPServerStdioParams
+from agents.run import CallModelData, ModelInputData
 
 from policyctx import Session
 from policyctx.errors import InputError
@@ -274,6 +276,53 @@ def test_a_placeholder_names_the_tool_of_an_mcp_server_which_is_listed_once_more
 
     assert asyncio.run(go()) == len(api.bodies) + 1
     assert "read_offloaded" in outputs(api.bodies[-1])[0]
+
+
+OFFLOADED = """\
+min_chars: 0
+items: {tool_result: {offload: true}}
+steps: [{name: o, do: offload, select: {types: [tool_result], keep_recent: 0}}]
+"""
+
+
+class Slow(Agent[Any]):
+    """An agent with a tool of an MCP server that takes its time to list it."""
+
+    async def get_mcp_tools(self, *_: Any, **__: Any) -> list[agents.Tool]:
+        await asyncio.sleep(0.05)
+        given = {"type": "object", "properties": {"path": {"type": "string"}}}
+        return [agents.FunctionTool("read_offloaded", "Read.", given, AsyncMock())]
+
+
+def called(agent: Agent[Any]) -> CallModelData[Any]:
+    items: Any = [
+        {"role": "user", "content": "Go."},
+        {"type": "function_call", "call_id": "c", "name": "read", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "c", "output": BIG},
+        {"role": "user", "content": "Go on."},
+    ]
+    return CallModelData(ModelInputData(items, "Read."), agent, None)
+
+
+@pytest.mark.parametrize("is_cancelled", [True, False])
+def test_a_tool_of_an_mcp_server_is_named_in_parallel_runs_and_after_a_cancelled_one(
+    is_cancelled: bool, tmp_path: Path
+) -> None:
+    sessions = (Session(policy(OFFLOADED), root=tmp_path, session_id=name) for name in "abc")
+    policy_filter = PolicyFilter(lambda _: next(sessions))
+    server: Any = object()
+    agent = Slow(name="a", mcp_servers=[server])
+
+    async def go() -> list[Any]:
+        first = asyncio.create_task(policy_filter(called(agent)))
+        await asyncio.sleep(0.01)
+        if is_cancelled:
+            first.cancel()
+        runs = [policy_filter(called(agent)) for _ in range(2)]
+        return await asyncio.gather(first, *runs, return_exceptions=True)
+
+    for result in asyncio.run(go())[is_cancelled:]:
+        assert "read_offloaded" in result.input[2]["output"]
 
 
 def test_the_session_goes_on_after_a_handoff(api: OpenAIAPI, session: Session) -> None:

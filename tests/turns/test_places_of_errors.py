@@ -86,6 +86,16 @@ def test_behind_a_filler(call: Call, at: int, tmp_path: Path) -> None:
     assert refused(call, session, with_wrong(sent, at, UNREADABLE)) == at
 
 
+@EACH_CALL
+@pytest.mark.parametrize("at", [2, 6, 10])
+@pytest.mark.parametrize("wrong", [None, 7, 2.5, "words"])
+def test_what_is_no_message_in_a_list_that_was_seen(
+    call: Call, at: int, wrong: Any, tmp_path: Path
+) -> None:
+    session = opened("steps: []\n", tmp_path, TALK)
+    assert refused(call, session, with_wrong(TALK, at, wrong)) == at
+
+
 def test_where_a_message_cannot_be_edited(tmp_path: Path) -> None:
     session = opened(OFFLOADING + COMPACTING.replace("steps: [", "#"), tmp_path)
     assert refused(Session.apply, session, with_wrong(TALK, 6, UNCOPYABLE)) == 6

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from posixpath import normpath
 from typing import NamedTuple
 
@@ -218,12 +219,12 @@ _PROGRAMS: Mapping[str, str] = {
     "git checkout": "restored", "git restore": "restored", "git reset": "restored",
     "git add": "staged", "unstage": "unstaged",
 }  # fmt: skip
-_COMMITS = re.compile(r"\bgit commit\b")
+_COMMITS = re.compile(r"\bgit (?:commit\b|(?:rebase|merge|cherry-pick|revert|am) --continue)")
 _REFUSED = re.compile(r"no changes added|nothing added|hook id: ")
 _SUFFIX = re.compile(r"\w\.\w+$")
 _MOVES = re.compile(r"\(?(?:cd|pushd)\s+(?:([\w~./@+-]*[\w~./])/?\s*$)?")
 _IS_PATH = re.compile(r"(?=.*\w)[\w~.@+-]*[/.][\w~./@+-]*")
-_IN_PLACE = re.compile(r"-(?![IM])\w*i|--in-place")
+_IN_PLACE, _SUBSTITUTES = re.compile(r"-(?![IM])\w*i|--in-place"), re.compile(r"s(\W).*\1.*\1\w*")
 
 
 class FileState(NamedTuple):
@@ -296,9 +297,13 @@ def files_of(
                 if _is_gone(files[one].at(committed), verb, path):
                     del files[one]
                     files |= {one: saved[one]} if verb == "restored" and one in saved else {}
-            if verb in {"restored", "unstaged"} or (verb == "staged" and _is_known(path, files)):
+            if verb in {"restored", "unstaged"} or (
+                verb == "staged" and (path == "." or _is_known(path, files))
+            ):
                 continue
-            new = FileState(path, verb, call.message)
+            # A call that stages files and commits stages them before.
+            is_in = verb == "staged" and committed == call.message
+            new = FileState(path, verb, call.message - is_in)
             # Taken out and put in again, since the last used comes last.
             before = files.pop(path, None)
             before = before and before.at(committed)
@@ -419,11 +424,18 @@ def _changes_in(words: list[str]) -> Iterator[tuple[str, str]]:
     program, behind = " ".join(words[: 1 + of_git]), words[1 + of_git :]
     if program == "git reset" and "--hard" in behind:
         behind = ["."]
+    elif program == "git add" and not {"-n", "--dry-run"}.isdisjoint(behind):
+        behind = []
     elif program == "git reset" or (program == "git restore" and "--staged" in behind):
         program = "unstage"
+        behind = behind if {*behind} - {"-q", "--mixed", "HEAD"} else ["."]
     elif program in {"sed", "perl"}:
+        # Without one in quotes or behind `-e` the first word without a dash is the script.
+        given = {"''", "-e"}.isdisjoint(behind)
+        named = [word for before, word in pairwise(("", *behind)) if before != "-e"]
+        bare = [word for word in named if word[0] not in "-'"][given:]
         edits = any(map(_IN_PLACE.match, behind))
-        behind = [word for word in behind if edits and _SUFFIX.search(word)]
+        behind = [word for word in bare if edits and not _SUBSTITUTES.fullmatch(word)]
     elif program == "tee" and "-a" in behind:
         program = "tee -a"
     paths = [word for word in behind if word == "." or _IS_PATH.fullmatch(word)]

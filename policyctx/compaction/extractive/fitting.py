@@ -265,9 +265,13 @@ def _framed(order: Sequence[Unit], cues: Cues) -> Iterator[Unit]:
     given: set[int] = set()
     for first in order:
         needed = [first] * (first.place not in leads and first.place not in alone)
+        known = {first.place}
         for unit in needed:
-            needed += behind.get(unit.place, ()) if unit.place not in given else ()
-        for unit in reversed(needed):
+            before = (one for one in behind.get(unit.place, ()) if one.place not in given)
+            new = [one for one in before if one.place not in known]
+            known.update(one.place for one in new)
+            needed += new
+        for unit in sorted(needed, key=lambda one: one.place):
             if unit.place in given:
                 continue
             # What the user says of an entry stands by itself, so that more of it has room.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from policyctx.compaction.extractive.files import (
@@ -148,7 +148,12 @@ _SAYS = re.compile(
 _CHECK, _CHANGE, _OTHER = "check ", "change ", "other "
 _COMMIT = f"{_CHANGE}git commit"
 _ADD = f"{_CHANGE}git add"
-_TAKES_IN = frozenset(f"{_CHANGE}git {one}" for one in ("commit", "reset", "restore", "stash"))
+_TAKING = "am cherry-pick commit merge rebase reset restore revert stash"
+_TAKES_IN = frozenset(f"{_CHANGE}git {one}" for one in _TAKING.split())
+# What puts single files back, so that the others stay staged.
+_OF_FILES = re.compile(
+    r"git (?:-C \S+ )?(?:restore(?!.* (?:--staged|-S)\b)|reset(?: -q| HEAD| --)* [^\s-]*\w\.\w)"
+)
 _CREATES = re.compile(rf"{_CHANGE}.* (?:create|fork|open)\b")
 _IS_SILENT = re.compile(rf"(?!{_CHANGE}(?!git ))")
 _WORD = re.compile(r"[\w-]+")
@@ -178,7 +183,8 @@ class _Step(NamedTuple):
     @property
     def checks(self) -> set[str]:
         """The kinds of checks that it runs, unless it changes something other than files."""
-        return {key for key in self.keys if key.startswith(_CHECK) and not self.is_change}
+        alters = any(key.startswith(_CHANGE) and key != _ADD for key in self.keys)
+        return {key for key in self.keys if key.startswith(_CHECK) and not alters}
 
     @property
     def is_change(self) -> bool:
@@ -266,15 +272,17 @@ def work_of(
     all_begun = [*_each_begun(calls)]
     answered = next((one for one, _ in reversed(all_begun) if one.result is not None), None)
     changed = max((one.message for one in files if one.is_new), default=-1)
-    own = frozenset(one.name for one in files if one.is_new)
+    own = frozenset(one.path for one in files if one.is_new)
     moves = dict[str, int]()
     for i, (call, first) in enumerate(all_begun):
         moves |= dict.fromkeys(_moved_by(call), call.message)
         command, at = _command_of(call), _asked_for(call, steps, first)
         began, since = first, ""
         step = _step(command, "", call.message)
-        is_over = call.message <= changed or step.is_change
-        looks = {} if is_over else looks
+        if call.message <= changed or step.is_change:
+            # What is staged changes no file.
+            is_add = step.keys == {_ADD} and call.message > changed
+            looks = {one: looks[one] for one in looks if is_add and "git " not in one}
         if at is not None:
             command = steps[at].command
             outcome = outcome_of(call, command, _LONGEST_WHOLE * (not call.tool))
@@ -319,12 +327,15 @@ def work_of(
     return tuple(quoted), tuple(looks.values())[-_MOST_LOOKS:]
 
 
-def _looks_at(call: Call, names: Container[str]) -> bool:
+def _looks_at(call: Call, paths: Collection[str]) -> bool:
     """Whether a call shows a part of one of these files."""
     bare = [part for part in command_parts(call.command or "") if not part.startswith("git ")]
     words = " ".join(bare or [call.path or ""]).split()
     is_check = any(map(CHECKING.fullmatch, call.name_words))
-    return not is_check and any(word.rpartition("/")[2] in names for word in words)
+    ends = [f"/{word.removeprefix('./')}" for word in words]
+    return not is_check and any(
+        f"/{path}".endswith(end) or end.endswith(f"/{path}") for end in ends for path in paths
+    )
 
 
 def _moved_by(call: Call) -> Iterator[str]:
@@ -382,13 +393,15 @@ def _each_begun(calls: Iterable[Call]) -> Iterator[tuple[Call, int]]:
     A call with an empty command waits for the one before it of its tool, and one with `is_input`
     types into it: that command is yielded with the call's result.
     """
-    begun: dict[str, Call] = {}
+    begun: dict[str, tuple[Call, str]] = {}
     for call in calls:
+        result = call.result or ""
         is_typed = str(call.fields.get("is_input")).lower() == "true"
         goes_on = call.command is not None and (is_typed or not call.command.strip())
-        of = begun.get(call.tool, call) if goes_on else call
-        if not _NOT_RUN.search((call.result or "")[-LOOKED_AT:]):
-            begun[call.tool] = of
+        of, last = begun.get(call.tool, (call, ""))
+        of = of if goes_on and _WAITS.search(last[-LOOKED_AT:]) else call
+        if not _NOT_RUN.search(result[-LOOKED_AT:]):
+            begun[call.tool] = of, result
         yield of._replace(message=call.message, result=call.result, failed=call.failed), of.message
 
 
@@ -457,7 +470,7 @@ def _key_of(part: str) -> str:
     runs = _RUNS.match(part)
     bare = " ".join(part[runs.end() if runs else 0 :].split())
     if git := GIT.match(bare):
-        return f"{_CHANGE}git {git[1]}"
+        return f"{_CHANGE}git {git[1]}{' of files' * bool(_OF_FILES.match(bare))}"
     words = [word for word in bare.split() if "=" not in word and not word.startswith("-")]
     program = words[0].rpartition("/")[2] if words else ""
     says = _SAYS.search(" ".join(bare.split()[: 2 * _FIRST_WORDS]))

@@ -65,7 +65,8 @@ _DONE = re.compile(
     r"\b(?:done|(?:complet|accomplish)\w+)\b|^\W*progress\W*$|完成|进展|进度", re.IGNORECASE
 )
 _OPEN = re.compile(
-    r"\b(?:in progress|blocked|pending|remaining|next|to-?do|current|stat(?:e|us))\b"
+    r"\b(?:in progress|blocked|pending|remain(?:s|ing)|next|to[ -]?do|to be done|current"
+    r"|stat(?:e|us))\b"
     r"|进行中|剩余|待办|下一步|当前|状态",
     re.IGNORECASE,
 )
@@ -185,7 +186,7 @@ def _orders_in(text: str, told: Container[str]) -> Iterator[Quote]:
     is_prose = not any(_TITLE.fullmatch(one.text) for one in pieces)
     section, title, titles, above = -1, "", list[Quote](), 0
     for one in (one for one in pieces if one.text.strip('"“”') not in told):
-        leads = one.text.endswith(_LEADS) and _is_quoted(one.text)
+        leads = one.text.endswith(_LEADS) and _OF_USER.search(one.text)
         if leads or _TITLE.fullmatch(one.text):
             section, title, above = section - 1, one.text, sys.maxsize
             titles = [Quote(title, section, user=False)]
@@ -212,7 +213,10 @@ def _as_it_stood(quotes: Iterable[Quote], *, is_over: bool) -> Iterator[Quote]:
     ]
     is_told = not is_over or any(_DONE.search(one) and not _OPEN.search(one) for one in titles)
     for title, (first, *others) in zip(titles, sections, strict=True):
-        is_open, is_aim = bool(_OPEN.search(title)), bool(_AIM.search(title))
+        # The user's words stay, whatever else their title says.
+        of_user = _OF_USER.search(title) is not None
+        is_open = not of_user and _OPEN.search(title) is not None
+        is_aim = not of_user and _AIM.search(title) is not None
         leaves = (is_aim and not is_told) or (is_open and is_over)
         left = [one for one in others if not leaves or _BINDS.match(one.text)]
         if left or not leaves:

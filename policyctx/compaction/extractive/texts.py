@@ -389,7 +389,7 @@ def _in_lines(sentence: str) -> Iterator[str]:
 _NEAR = 30
 _JOINT = r"(?:[,;·|]\s|[，；、。])"
 _UP_TO_JOINT = re.compile(rf".*{_JOINT}|.*\s", re.DOTALL)
-_TO_JOINT = re.compile(rf".*?{_JOINT}|.*?\s", re.DOTALL)
+_TO_JOINT = re.compile(rf"(?:.*?{_JOINT}|.*?\s)(?=\S)", re.DOTALL)
 
 
 def shortened(text: str, most: int, share: int = 4) -> str:

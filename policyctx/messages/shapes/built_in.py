@@ -125,6 +125,8 @@ BUILT_IN = Shapes()
 
 
 def _built_in(message: Message) -> Shape:
+    if not isinstance(message, dict):  # it is refused when it is checked
+        return ANTHROPIC
     if "content" not in message:  # the first tests are the quick ones
         for shape in _DISTINCT:
             if shape.recognises(message):

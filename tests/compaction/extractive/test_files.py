@@ -178,6 +178,12 @@ LONG = "\n".join(f"Line {i} of the text." for i in range(400))
         ("perl -ne 'print if /x/' src/a.sh", []),
         ("perl -Ilib -e 'print 1' src/a.sh", []),
         ("sed -i -e /foo/d src/a.sh", ["src/a.sh: edited"]),
+        ("sed -i.bak 's/a/b/' src/a.py", ["src/a.py: edited"]),
+        ("perl -pi.orig -e 's/a/b/' lib/b.txt", ["lib/b.txt: edited"]),
+        ("sed -i s/a/x.y conf/c.ini", ["conf/c.ini: edited"]),
+        ("sed -i 's/8080/8081/' docker/Dockerfile", ["docker/Dockerfile: edited"]),
+        ("sed -i 5d deploy/.env", ["deploy/.env: edited"]),
+        ("sed -i '/pump/d' /etc/hosts", ["/etc/hosts: edited"]),
         ("test $a -gt 3 > /dev/null && echo 'a > B' -> Cellar", []),
     ],
 )
@@ -278,6 +284,35 @@ def test_a_file_that_only_git_was_told_of_is_listed_as_staged() -> None:
 @pytest.mark.parametrize("command", ["git restore --staged src/a.py", "git reset src/a.py"])
 def test_a_file_that_was_staged_and_taken_out_again_is_not_listed(command: str) -> None:
     assert files(*ran("git add src/a.py", "", "c1"), *ran(command, "", "c2")) == []
+
+
+@pytest.mark.parametrize("command", ["git reset -q", "git reset HEAD"])
+def test_a_reset_without_paths_takes_all_staged_files_out(command: str) -> None:
+    made = [*edited("c1", "src/a.py"), *ran("git add src/b.py src/c.py", "", "c2")]
+    assert files(*made, *ran(command, "", "c3")) == ["src/a.py: edited"]
+
+
+@pytest.mark.parametrize("command", ["git add .", "git add -n src/a.py"])
+def test_an_add_that_stages_no_named_file_is_not_listed(command: str) -> None:
+    assert files(*ran(command, "")) == []
+
+
+@pytest.mark.parametrize(
+    "commands",
+    [
+        ["git add src/a.py src/b.py && git commit -m x"],
+        ["git add src/a.py; git add src/b.py; git commit -m x; git push"],
+        ["git add src/a.py src/b.py", "git rebase --continue"],
+        ["git add src/a.py src/b.py", "git merge --continue"],
+    ],
+)
+def test_a_file_that_was_staged_and_committed_is_committed(commands: list[str]) -> None:
+    made = [one for i, given in enumerate(commands) for one in ran(given, "[main 1a2b] x", f"s{i}")]
+    assert sorted(files(*made)) == [f"{BEFORE_COMMIT}src/b.py, src/a.py"]
+    assert files(*edited("e0", "src/b.py"), *made, *edited("e1", "src/c.py")) == [
+        "src/c.py: edited",
+        f"{BEFORE_COMMIT}src/a.py, src/b.py",
+    ]
 
 
 def test_a_committed_file_that_was_deleted_is_not_listed() -> None:

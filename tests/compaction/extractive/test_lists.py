@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 import pytest
 from hypothesis import example, given
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from tests.compaction.extractive.summaries import later, said, summary_of
 from tests.conversations import user
+from tests.growing import grows_at_most
 
 BODIES = st.lists(st.integers(0, 4), min_size=2, max_size=6)
 
@@ -124,3 +126,12 @@ def test_orders_below_entries_are_kept_before_the_heads_of_these() -> None:
     )
     found = summary_of(user(topics), said("Fine."), max_words=80)
     assert found.count("Never open lid") > found.count("Hall number")
+
+
+def test_a_long_list_of_entries_that_point_back_is_read_in_linear_time() -> None:
+    def summary(entries: int) -> partial[str]:
+        listed = "\n".join(f"- It has the seal {i}." for i in range(entries))
+        return partial(summary_of, user("Look."), said(f"Found:\n{listed}\n\nThis is all."))
+
+    assert "It has the seal 39." in summary(40)()
+    assert grows_at_most(summary, 100, times=32)

@@ -221,6 +221,43 @@ def test_of_another_summary_a_protocol_and_instructions_are_quoted() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "title",
+    [
+        "## Current constraints",
+        "## Preferences for the next release",
+        "## Instructions for the Next.js app",
+        "## Goal and constraints",
+    ],
+)
+def test_the_users_words_in_another_summary_stay_whatever_else_their_title_says(title: str) -> None:
+    foreign = f"{title}\n- Use tabs in `a.py`.\n- The port is 8081.\n\n## Notes\n- x"
+    assert group(later(foreign, user("Go on."), said("All is done.")), Group.EARLIER) == [
+        f"- {title}",
+        "  Use tabs in `a.py`.",
+        "  The port is 8081.",
+    ]
+
+
+def test_an_entry_that_leads_others_is_no_title_among_the_users_words() -> None:
+    entries = ["Keep the current settings:", "The port is 8081.", "TLS stays on.", "Use tabs."]
+    marks = ["- ", "  - ", "  - ", "- "]
+    lines = "\n".join(map("".join, zip(marks, entries, strict=True)))
+    text = later(f"## Constraints\n{lines}\n\n## Notes\n- x", user("Go on."), said("All is done."))
+    found = group(text, Group.EARLIER)
+    assert found[0] == "- ## Constraints"
+    assert [one.strip() for one in found[1:]] == entries
+
+
+@pytest.mark.parametrize("title", ["What remains to be done", "To do"])
+def test_what_another_summary_calls_not_done_leaves_with_the_agents_answer(title: str) -> None:
+    foreign = f"## Goal\n- Build the pump.\n\n## {title}\n- The seal leaks.\n\n## Notes\n- x"
+    assert f"- ## {title}\n  The seal leaks." in later(foreign, user("Go on."))
+    answered = later(foreign, user("Go on."), said("It is ready."))
+    assert "The seal leaks." not in answered
+    assert "Build the pump." not in answered
+
+
 TEMPLATES = {
     "a title": "## User Input\n\n```text\n{given}\n```\n\n"
     "You **MUST** consider the user input.\n\n{steps}",

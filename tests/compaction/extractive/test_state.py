@@ -285,6 +285,17 @@ def test_an_empty_command_has_the_next_result_of_the_command_before_it(command: 
     assert line in steps(summary_of(GO, *began, *between, *refused, *WAITED))
 
 
+@pytest.mark.parametrize("given", [{"command": ""}, {"command": "C-c", "is_input": "true"}])
+def test_what_was_typed_behind_a_command_that_ended_says_nothing_of_it(given: Any) -> None:
+    check = ran("make test", "14 passed\n[exit code 0]")
+    error = "ERROR: No running command to interact with."
+    typed = [call("c2", "Bash", given), results(("c2", error))]
+    line = "- make test => exit code 0: 14 passed"
+    assert steps(summary_of(GO, *check, *typed, DONE)) == [line]
+    began = ran("make test", TIMED_OUT)
+    assert steps(summary_of(GO, *began, *WAITED, *typed, DONE)) == [line.replace("14", "12")]
+
+
 def test_an_empty_command_goes_on_with_what_was_only_shown() -> None:
     check = ran("make test", "9 passed")
     text = summary_of(GO, *check, *ran("tail -f pump.log", TIMED_OUT, "c2"), *WAITED)
@@ -445,6 +456,62 @@ def test_what_was_staged_stands_until_git_takes_it_in_or_out() -> None:
         for summary in (summary_of(GO, *staged, *ran(command, "", "s3")),
                         later(first, *ran(command, "", "s3"))):  # fmt: skip
             assert not set(lines) & set(steps(summary))
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["git restore b.py", "git reset -q b.py", "git reset HEAD -- b.py", "git stash list"],
+)
+def test_what_was_staged_stands_when_other_files_are_put_back(command: str) -> None:
+    staged = ran("git add a.py", "", "s1")
+    assert "- git add a.py => no output" in steps(
+        summary_of(GO, *staged, *ran(command, "", "s2"), DONE)
+    )
+
+
+@pytest.mark.parametrize("verb", ["merge", "rebase", "cherry-pick", "revert", "am"])
+def test_what_was_staged_leaves_when_git_goes_on(verb: str) -> None:
+    made = [*ran("git add a.py", "", "s1"), *ran(f"git {verb} --continue", "[main 1a2b] x", "s2")]
+    assert not [one for one in steps(summary_of(GO, *made, DONE)) if "git add" in one]
+
+
+def test_what_was_shown_stands_when_files_are_staged() -> None:
+    looks = [
+        *ran("cat halls.txt", "hall 4 has port 8081"),
+        *ran("git diff --stat", "a.py | 2", "c2"),
+    ]
+    text = summary_of(GO, *looks, *ran("git add a.py", "", "c3"))
+    assert group(text, Group.RESULTS) == ["- cat halls.txt => hall 4 has port 8081"]
+    committed = summary_of(GO, *looks, *ran("git commit -m x", "[main 1a2b] x", "c3"))
+    assert group(committed, Group.RESULTS) == []
+
+
+@pytest.mark.parametrize("first", ["git add a.py && ", "git add -A; "])
+def test_a_check_behind_what_stages_files_is_a_check(first: str) -> None:
+    staged = ran(f"{first}pytest -q", "2 passed")
+    line = f"- {first}pytest -q => 2 passed"
+    assert steps(summary_of(GO, *staged, *edited("e1", "b.py"))) == [f"{line}; changed since: b.py"]
+    again = ran("pytest -q", "3 passed", "c2")
+    assert steps(summary_of(GO, *staged, *again, DONE)) == ["- pytest -q => 3 passed"]
+
+
+@pytest.mark.parametrize(
+    ("path", "is_own"),
+    [
+        ("/hall/pump/__init__.py", True),
+        ("pump/__init__.py", True),
+        ("./pump/__init__.py", True),
+        ("/lib/valve/__init__.py", False),
+        ("valve/__init__.py", False),
+    ],
+)
+def test_what_a_file_shows_is_left_out_only_if_the_agent_wrote_that_file(
+    path: str, is_own: bool
+) -> None:
+    own = made("w1", "Write", {"file_path": "/hall/pump/__init__.py", "content": "x = 1\ny = 2\n"})
+    for look in (made("r1", "Read", {"file_path": path}, "from seal import ring"),
+                 ran(f"cat {path}", "from seal import ring")):  # fmt: skip
+        assert ("from seal import ring" not in summary_of(GO, *own, *look)) is is_own
 
 
 def test_the_last_status_of_the_worktree_is_kept_before_what_other_calls_showed() -> None:

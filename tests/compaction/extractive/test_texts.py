@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from policyctx.compaction.extractive.texts import pieces_of
+from policyctx.compaction.extractive.texts import pieces_of, shortened
 from tests.growing import grows_at_most
 
 TALK = "We look at the old tank of the brewery in hall A on the first floor first."
@@ -149,6 +149,14 @@ def test_a_lead_that_forbids_is_not_repeated_before_the_sentences_behind_it() ->
     ]
     text = "\n".join(["Silence is not an answer:", *lines])
     assert [one.text for one in pieces_of(text)] == ["Silence is not an answer:", *lines]
+
+
+@pytest.mark.parametrize("text", ["阀门" * 100 + "。", "pump" * 80 + ", ", "hall" * 80 + "; "])
+def test_of_a_long_text_that_ends_in_a_mark_the_end_stays(text: str) -> None:
+    begin, end = shortened(text, 80).split(" … ")
+    assert text.startswith(begin)
+    assert end
+    assert text.endswith(end)
 
 
 @pytest.mark.parametrize(
