@@ -309,7 +309,7 @@ def _is_run(clause: str, command: str) -> bool:
 
 
 def _names(words: Sequence[str]) -> Iterator[str]:
-    """Yield a program, and the words of which one says what it does: what is no option.
+    """Yield a program, and the words behind its options, one of which says what it does.
 
     A word behind a long option may be its value or not.
     """

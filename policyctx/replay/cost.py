@@ -421,8 +421,8 @@ def _costs(
 ) -> CallCosts:
     """Return what each prompt of a session costs under each of the layouts.
 
-    Without the costs of the `unedited` prompts these are the prompts that were billed, and what
-    their bills tell of the cache holds for others too.
+    Without `unedited`, the prompts are the billed ones. What their bills tell of the cache is used
+    for edited prompts too.
     """
     tells = unedited is None and any(
         call.usage is not None and (call.usage.cache_read or call.usage.cache_write)

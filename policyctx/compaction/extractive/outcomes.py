@@ -90,7 +90,7 @@ _ERROR = re.compile(
 # The last command of a chain whose exit code says nothing of those before it.
 _CLOSES = re.compile(r"(?:;|\|\|)(?:true|echo|:)(?!\S)|\S{1,2}(?:pkill|kill|killall)\b")
 _MOST_ERRORS, _LAST_LINES = 3, 2
-# From so many missing lines on their number is said, unless the client cut lines out.
+# So many missing lines are counted in the summary, unless the client cut lines out.
 _COUNTED = 10
 _CUT_OUT = re.compile(r"^\[\.\.\.|\b(?:truncated|omitted|clipped)\b", re.MULTILINE)
 NOT_MADE = re.compile(r"failed|exit code [1-9]")
