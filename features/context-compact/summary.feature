@@ -245,6 +245,7 @@ Feature: The summary
     Examples:
       | check            | warning                                     |
       | {sections: true} | the answer lacks the sections Goals & Decisions |
+      | true             | the answer lacks the sections Goals & Decisions |
       | {min_words: 4}   | the answer has 3 words; at least 4 are required |
 
   @F-004

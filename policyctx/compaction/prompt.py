@@ -122,7 +122,7 @@ def rejection(
     """Return why a summary is not accepted; None if it is.
 
     `by_model` says that one of the shipped summarizers asked a model, for which the policy's
-    `check` has other defaults; `is_checked` is false for a summary that `check` is not meant for.
+    `check` has other defaults, and so it has where it is written as `true`; `is_checked` is false for a summary that `check` is not meant for.
     """
     settings, pinned = request.settings, request.pinned
     wrong = problem(summary, replaced_tokens, settings, request.counter, pinned)
@@ -241,6 +241,7 @@ def _unlike_a_summary(text: str, settings: Summary, *, by_model: bool) -> Summar
     """Return why a text that should be a summary is none, as far as the policy's `check` says."""
     if settings.check is None:
         return None
+    by_model |= "check" in settings.model_fields_set and not settings.check.model_fields_set
     asks_for_sections, fewest = _checked(settings, settings.check, by_model=by_model)
     if not (by_model or asks_for_sections or fewest):
         return None

@@ -7,13 +7,14 @@ item's place.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
 from typing import NamedTuple
 
 from policyctx.definitions.actions import Action
-from policyctx.definitions.items import READ_TOOL, Item, recall_tool
+from policyctx.definitions.items import READ_TOOL, SEARCH_TOOL, Item, recall_tool
 from policyctx.messages.editing import shortened_input
 from policyctx.messages.shapes.shape import EMPTY_INPUT
 from policyctx.paths import File
@@ -38,6 +39,8 @@ _ONLY_WHOLE = Reason(
     "protected", {"why": "no text may take its place, only a drop or a compaction"}
 )
 NO_FILE = File("", "")
+# A line of what a search of the store found: the file, where in it, and the text there.
+_MATCH = re.compile(r"(.+?):\d+(?::\d+)?: ")
 _NO_SIZES: Mapping[str, int] = {}  # a read-only view of it could not be pickled
 
 
@@ -467,7 +470,8 @@ def source_of(conversation: Conversation, position: int) -> RecallSource | None:
     """Return the source of an item that was read back; None if the item has to be saved.
 
     A result of another tool than those of the library has a source if it is the very text of a
-    file, or if `reads_file` says that the tool returns nothing but the file.
+    file, or if `reads_file` says that the tool returns nothing but the file. What was read in a
+    store that this session does not write has none.
     """
     item, policy = conversation.items[position], conversation.policy
     if item.type == item.kind or "recalled" not in policy.types.lineage(item.type):
@@ -479,10 +483,19 @@ def source_of(conversation: Conversation, position: int) -> RecallSource | None:
         return None
     asked = conversation.reading.items[call]
     if (tool := recall_tool(item.tool)) is not None:
-        path = asked.input.get("path") if tool == READ_TOOL else None
-        return RecallSource(_file_of(path, conversation, by_id=True))
+        if tool == SEARCH_TOOL:
+            is_ours = _finds_again(item.text, conversation)
+            return RecallSource(None) if is_ours else None
+        file = _file_of(asked.input.get("path"), conversation, by_id=True)
+        return None if file is None else RecallSource(file)
     file = _read_whole(item, asked, conversation) or _read_by_rule(item, asked, conversation)
     return None if file is None else RecallSource(file)
+
+
+def _finds_again(found: str, conversation: Conversation) -> bool:
+    """Return whether all that a search found is in files of the store."""
+    matches = [*filter(None, map(_MATCH.match, found.split("\n")))]
+    return bool(matches) and all(_file_of(match[1], conversation) for match in matches)
 
 
 def _read_by_rule(item: Item, call: Item, conversation: Conversation) -> File | None:

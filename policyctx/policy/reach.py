@@ -404,7 +404,9 @@ def _refused_by_rules(checked: Checked, step: Step, item_type: str) -> str | Non
 def _why_pinned(checked: Checked, step: Step, item_type: str, tools: ToolsLeft) -> str | None:
     """Return which pin keeps each item of this type and such a tool, None where one is free."""
     if _is_pinned(checked, item_type, tools):
-        return "it is pinned"
+        asked = ToolsLeft(tool_groups(checked, step, item_type), step.select.except_tools)
+        is_all = _is_pinned(checked, item_type, asked)
+        return "it is pinned" if is_all else "what of it may be offloaded is pinned"
     other = _OTHER_HALF.get(checked.kind(item_type)) if step.action.leaves_nothing else None
     if other is not None and all(
         _is_pinned(checked, name, of_tools) for name, of_tools in _types_of(checked, other, tools)

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import re
 import socket
+import ssl
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -217,6 +219,22 @@ class UpstreamLeftError(aiohttp.ClientConnectionError):
 
 class StaleError(UpstreamLeftError):
     """The connection had been used before, and nothing of an answer has come."""
+
+
+def no_answer(error: aiohttp.ClientError) -> str:
+    """Return why an upstream gave no answer, without any text of the error."""
+    if isinstance(error, UpstreamLeftError):
+        return "the upstream has closed the connection before it answered"
+    match getattr(error, "os_error", None):
+        case socket.gaierror():
+            why = "its host is not known"
+        case ssl.SSLError(reason=reason):
+            why = f"TLS failed: {reason}"
+        case OSError(errno=int(number)):
+            why = os.strerror(number)
+        case _:
+            why = type(error).__name__
+    return f"the upstream cannot be reached: {why}"
 
 
 class _Upstream(asyncio.Protocol):

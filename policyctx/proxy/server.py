@@ -257,12 +257,7 @@ class Proxy:
             _log.warning(text)
             return RefusedError(502, "api_error", text)
         if isinstance(error, aiohttp.ClientError):
-            what = (
-                "has not answered"
-                if isinstance(error, connections.UpstreamLeftError)
-                else "cannot be reached"
-            )
-            text = f"the upstream {what}: {type(error).__name__}"
+            text = connections.no_answer(error)
             _log.warning(text)
             return RefusedError(504 if isinstance(error, TimeoutError) else 502, "api_error", text)
         if isinstance(error, TimeoutError):

@@ -362,7 +362,14 @@ def _unsettled() -> re.Pattern[str]:
     return re.compile(f"[{re.escape(''.join(unsettled))}]")
 
 
+WORD_CHARS = 64
+"""Characters of the longest word that counts as one."""
+
+
 def words_in(text: str) -> int:
-    """Return the number of words; a CJK character, or sign, is one, and parts the words beside."""
+    """Return the number of words; a CJK character, or sign, is one, and parts the words beside.
+
+    What has no spaces, such as base64, counts as a word for each `WORD_CHARS` begun.
+    """
     others, cjk = re.subn(CJK, " ", text)
-    return cjk + len(others.split())
+    return cjk + sum(-(-len(word) // WORD_CHARS) for word in others.split())

@@ -217,6 +217,7 @@ RETIRE = """\
     tools: {view: {reads_file: file}}
     steps: [{name: b, do: %s, select: {types: [tool_result], min_chars: 300}}]
     """
+FOUND = f"tool_result/Bash/c0.md:1: {LARGE}"
 NUMBERED = "\n".join(f"{i:>6}\t{'x' * 40}" for i in range(10))
 
 
@@ -282,8 +283,10 @@ def test_what_may_hold_more_than_the_file_is_saved(
 
 @pytest.mark.parametrize("do", ["offload", "drop"])
 def test_a_search_makes_no_file(do: str, tmp_path: Path) -> None:
-    session, messages = retiring(tmp_path, RETIRE % do), session_of("small")
-    messages += reading("search_offloaded", {"query": "x"}, LARGE)
+    session, messages = retiring(tmp_path), session_of(LARGE)
+    session.apply(messages)
+    session = retiring(tmp_path, RETIRE % do)
+    messages += reading("search_offloaded", {"query": "x"}, FOUND)
     result = session.apply(messages)
     assert not (tmp_path / "recalled").exists()
     assert result.plan.new[-1].file is None
@@ -291,6 +294,27 @@ def test_a_search_makes_no_file(do: str, tmp_path: Path) -> None:
         [decision] = result.plan.new
         assert decision.action is Action.CLEAR
         assert "make the call again" in str(decision.placeholder)
+
+
+@pytest.mark.parametrize("where", ["another session", "a file", "here and elsewhere"])
+@pytest.mark.parametrize("tool", ["search_offloaded", "mcp__files__search_offloaded"])
+def test_what_a_search_of_another_store_found_is_saved(
+    tool: str, where: str, tmp_path: Path
+) -> None:
+    found = {"another session": f"/old/{FOUND}", "a file": LARGE}.get(where, f"{FOUND}\nb:1: y")
+    session, messages = retiring(tmp_path), session_of(LARGE)
+    session.apply(messages)
+    result = session.apply([*messages, *reading(tool, {"query": "x"}, found)])
+    assert result.files == (f"{tmp_path}/recalled/{tool}/r.md",)
+    assert session.read("r") == found
+
+
+@pytest.mark.parametrize("path", ["c7", "/old/tool_result/Bash/c0.md", "../c0.md", None, 7])
+def test_what_was_read_in_another_store_is_saved(path: object, tmp_path: Path) -> None:
+    session, messages = retiring(tmp_path), session_of("small")
+    result = session.apply([*messages, *reading("read_offloaded", {"path": path})])
+    assert result.files == (f"{tmp_path}/recalled/read_offloaded/r.md",)
+    assert session.read("r") == NUMBERED
 
 
 def test_a_drop_of_what_was_read_back_makes_no_copy(tmp_path: Path) -> None:
@@ -349,7 +373,7 @@ def test_it_is_the_same_in_the_responses_shape(tmp_path: Path) -> None:
     for call_id, tool, given, answer in (
         ("c0", "Bash", {}, LARGE),
         ("r", "read_offloaded", {"path": "c0"}, NUMBERED),
-        ("s", "search_offloaded", {"query": "x"}, NUMBERED),
+        ("s", "search_offloaded", {"query": "x"}, FOUND),
     ):
         asked = {"call_id": call_id, "name": tool, "arguments": json.dumps(given)}
         messages += [

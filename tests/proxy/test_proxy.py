@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import gzip
 import json
+import os
 import signal
 import socket
 import time
@@ -455,13 +457,23 @@ def test_requests_with_two_readings_or_other_targets_are_refused(
     assert api.seen == []
 
 
-def test_an_upstream_that_is_away_is_an_error_of_the_proxy(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    with proxy(tmp_path, f"http://127.0.0.1:{port}") as running:
+@pytest.mark.parametrize(
+    ("url", "why"),
+    [
+        ("http://127.0.0.1:{free}", os.strerror(errno.ECONNREFUSED)),
+        ("http://no-such-host.invalid", "its host is not known"),
+        ("https://127.0.0.1:{plain}", "TLS failed: WRONG_VERSION_NUMBER"),
+    ],
+)
+def test_an_upstream_that_is_away_is_an_error_that_says_why(
+    tmp_path: Path, api: Upstream, url: str, why: str
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        free = listening.getsockname()[1]
+    with proxy(tmp_path, url.format(free=free, plain=api.url.rpartition(":")[2])) as running:
         status, answer = posted(running.url + "/v1/messages", body_of(2))
-    assert status == 502
-    assert json.loads(answer)["error"]["message"].startswith("policyctx proxy: the upstream")
+    said = f"policyctx proxy: the upstream cannot be reached: {why}"
+    assert (status, json.loads(answer)["error"]["message"]) == (502, said)
 
 
 def test_a_websocket_is_refused_with_a_reason(running: Running) -> None:

@@ -38,7 +38,7 @@ from policyctx.compaction.extractive.writing import (
     with_archive,
     written,
 )
-from policyctx.tokens.encoders import CJK, words_in
+from policyctx.tokens.encoders import CJK, WORD_CHARS, words_in
 
 
 class Unit(NamedTuple):
@@ -357,7 +357,7 @@ def _weighed(one: Quote, group: Group, recency: float, cues: Cues) -> _Rated:
 _LONG, _LEAST_SHARE = 30, 0.5
 # Units that are tried first; then twice as many, as long as they fit.
 _TRIED_FIRST = 64
-_WORD = re.compile(rf"{CJK}|(?:(?!{CJK})\S)+")
+_WORD = re.compile(rf"{CJK}|(?:(?!{CJK})\S){{1,{WORD_CHARS}}}")
 # The groups whose messages have lines below their first.
 _QUOTES = (Group.USER, Group.AGENT, Group.EARLIER)
 _CUT = (*_QUOTES, Group.STEPS, Group.RESULTS)

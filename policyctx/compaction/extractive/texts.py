@@ -15,12 +15,14 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from policyctx.compaction.extractive.languages import SHIPPED, cues_of
-from policyctx.tokens.encoders import words_in
+from policyctx.tokens.encoders import CJK, words_in
 
 # Of a longer text only both ends are read.
 _MOST_READ = 400_000
 # Characters of a piece; a longer sentence is cut between words.
 _LONGEST = 480
+# A word that no sentence has, such as base64 or minified code, and the characters of it to quote.
+_UNBROKEN, _QUOTED_OF_IT = re.compile(rf"[^\s{CJK[1:-1]}]{{{_LONGEST},}}"), 120
 # Words of a title or lead that is repeated before each entry, if it forbids them.
 _SHORT_LEAD = 6
 # Words of a message that is one piece.
@@ -373,8 +375,11 @@ def _turns_around(lead: str) -> bool:
 
 
 def _in_lines(sentence: str) -> Iterator[str]:
-    """Yield a sentence in lines, cut between words where it has any; none if it says nothing."""
-    text = one_line(sentence)
+    """Yield a sentence in lines, cut between words where it has any; none if it says nothing.
+
+    Of a word that is longer than a line only the ends are quoted.
+    """
+    text = _UNBROKEN.sub(lambda word: shortened(word[0], _QUOTED_OF_IT), one_line(sentence))
     if not _SAYS.search(text):
         return
     while len(text) > _LONGEST:

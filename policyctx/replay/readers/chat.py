@@ -1,13 +1,15 @@
 """Message lists and nothing else: an array of messages, a message a line, or a list a line.
 
-Where a model was called does not show, so every message of an assistant is a call. Both APIs' forms
-are taken as they are.
+Where a model was called does not show, so every message of an assistant is a call, and items of the
+Responses API without one of the client between them are one. All APIs' forms are taken as they are.
 """
 
 from collections.abc import Iterator
 from typing import Any
 
 from policyctx.messages.shapes.blocks import BESIDE_CONTENT, BLOCK_TYPES
+from policyctx.messages.shapes.built_in import RESPONSES
+from policyctx.messages.shapes.responses import ITEM_TYPES
 from policyctx.replay.readers.building import RecordingBuilder
 from policyctx.replay.readers.source import Source
 from policyctx.replay.readers.values import Record, mapping, objects, word
@@ -25,8 +27,8 @@ _ROLES = frozenset({"assistant", "developer", "function", "system", "tool", "use
 
 
 def recognises(record: object) -> bool:
-    """Is this a message of either API, or a list of them, bare or in an object."""
-    return is_chat_message(record) or any(map(is_chat_message, _listed(record)[:1]))
+    """Is this a message or an item, or a list of them, bare or in an object."""
+    return is_said(record) or any(map(is_said, _listed(record)[:1]))
 
 
 def recordings(source: Source) -> Iterator[Recording]:
@@ -39,30 +41,38 @@ def recordings(source: Source) -> Iterator[Recording]:
             for message in messages:
                 add_said(one, message)
             yield one.recording(names.numbered(), FORMAT)
-        elif is_chat_message(record):
+        elif is_said(record):
             add_said(rest, record)
         else:
             source.pass_over("record that is not a message", record)
     yield from rest.found(source.name, FORMAT)
 
 
-def is_chat_message(record: object) -> bool:
-    """Whether a record is a message: its role, and content or calls."""
+def is_said(record: object) -> bool:
+    """Whether a record is a message: its role, and content or calls; or an item of Responses."""
     fields = mapping(record)
-    return word(fields.get("role")) in _ROLES and ("content" in fields or "tool_calls" in fields)
+    if "role" not in fields:
+        return word(fields.get("type")) in ITEM_TYPES
+    return word(fields["role"]) in _ROLES and ("content" in fields or "tool_calls" in fields)
 
 
 def add_said(builder: RecordingBuilder, record: object) -> None:
     """Add a message to a recording; one of an assistant is a call as well."""
     builder.records += 1
-    if not is_chat_message(record):
+    if not is_said(record):
         builder.pass_over("record that is not a message", known=False, record=record)
         return
     message: dict[str, Any] = mapping(record)
-    if message["role"] == "assistant":
+    before = builder.context[-1] if builder.context and RESPONSES.recognises(message) else {}
+    goes_on = RESPONSES.recognises(before) and _is_of_model(before)
+    if _is_of_model(message) and not goes_on:
         builder.called()
-    if builder.add(message):
+    if builder.add(message) and "role" in message:
         miss_unknown(builder, message)
+
+
+def _is_of_model(message: Record) -> bool:
+    return (message["role"] if "role" in message else RESPONSES.role(message)) == "assistant"
 
 
 def miss_unknown(builder: RecordingBuilder, message: Record) -> None:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from policyctx.definitions.items import Message, PlainValue
 from policyctx.messages.shapes.built_in import RESPONSES
 from policyctx.replay.readers.building import function_call, tool_message
-from policyctx.replay.readers.chat import is_chat_message
+from policyctx.replay.readers.chat import is_said
 from policyctx.replay.readers.request_log import Exchange, Thread, digest, exchange_of
 from policyctx.replay.readers.source import Source, parsed
 from policyctx.replay.readers.values import Record, as_text, mapping, number, objects, seconds, word
@@ -281,7 +281,7 @@ def _exchange(span: TraceSpan) -> Exchange | None:
         response = mapping(span.parsed(answer))
         found = exchange_of({"request": {**beside, **request}, "response": response})
         first = found.messages[0] if found else {}
-        if is_chat_message(first) or RESPONSES.recognises(first):
+        if is_said(first) or RESPONSES.recognises(first):
             return found
     ways = ("input", "prompt"), ("output", "completion")
     given, said = (list(chain.from_iterable(map(_messages, _told(span, *way)))) for way in ways)

@@ -20,7 +20,7 @@ from policyctx.messages.json_text import compact_json
 from policyctx.messages.reading import is_message, user_message
 from policyctx.messages.shapes.built_in import RESPONSES
 from policyctx.replay.readers.building import RecordingBuilder, usage
-from policyctx.replay.readers.chat import is_chat_message
+from policyctx.replay.readers.chat import is_said
 from policyctx.replay.readers.source import Source
 from policyctx.replay.readers.values import Record, mapping, objects, seconds, word
 from policyctx.replay.recording import MarkedPlace, Recording
@@ -272,7 +272,7 @@ def recognises(record: object) -> bool:
     if exchange.kept is not None:
         return "session_id" in mapping(record)
     first = exchange.messages[0]
-    return is_chat_message(first) or RESPONSES.recognises(first)
+    return is_said(first) or RESPONSES.recognises(first)
 
 
 def recordings(source: Source) -> Iterator[Recording]:

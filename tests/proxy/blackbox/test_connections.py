@@ -25,6 +25,7 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 BODY = b'{"model":"m","messages":[{"role":"user","content":"Hello"}]}'
 LARGE = BODY.replace(b"Hello", b"Hello " * 100_000)
 CLOSE = b"Connection: close\r\n"
+CLOSED = b"the upstream has closed the connection before it answered"
 ENDS = b"\1\0\0\0\0\0\0\0"
 """Of SO_LINGER: a connection that is closed is reset."""
 KINDS = [
@@ -199,14 +200,17 @@ def test_a_request_of_which_a_part_was_answered_is_not_sent_again(
 
     api.begin(answer)
     for _ in range(2):
-        answered(proxy.port, request(b"POST", b"/v1/messages", BODY))
+        got = answered(proxy.port, request(b"POST", b"/v1/messages", BODY))
     assert [number for number, _, _ in api.seen] == [1, 2]
+    assert (CLOSED in got) == (begun != OK[:-1])
 
 
 def test_a_request_on_a_new_connection_is_sent_once(api: RawUpstream, proxy: Proxy) -> None:
     api.begin(lambda _, __: False)
-    assert statuses(answered(proxy.port, request(b"GET", b"/v1/models"))) == [502]
+    got = answered(proxy.port, request(b"GET", b"/v1/models"))
+    assert (statuses(got), CLOSED in got) == ([502], True)
     assert len(api.seen) == 1
+    assert CLOSED.decode() in proxy.logged
 
 
 def test_an_edited_request_is_sent_again_as_it_was_edited(api: RawUpstream, proxy: Proxy) -> None:

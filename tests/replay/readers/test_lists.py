@@ -142,6 +142,28 @@ def items_response(prompt: int, *items: Record, **more: Any) -> Record:
     return {**response, "output": [*items], **more}
 
 
+@pytest.mark.parametrize("read", [read_lines, read_document])
+@pytest.mark.parametrize("first", [ASKED, GO, THOUGHT, CALL])
+def test_items_are_one_recording(first: Record, read: Any) -> None:
+    listed = [first, {**THOUGHT, "id": "r"}, CALL, OUTPUT, {"type": "web_search_call"}, ANSWER, GO]
+    (recording,) = read(listed)
+    starts = 0 if first in (THOUGHT, CALL) else 1
+    assert (recording.format, lengths(recording)) == ("chat", [starts, 4])
+    assert recording.messages() == listed
+    assert (recording.records, recording.not_understood) == (7, {})
+
+
+def test_a_message_of_the_model_joins_the_call_before_it() -> None:
+    recording = read_one([GO, THOUGHT, ANSWER, CALL, OUTPUT, {"type": "shell_call_output"}, ANSWER])
+    assert lengths(recording) == [1, 6]
+
+
+@pytest.mark.parametrize("other", [{"type": "event"}, {"type": 5}, {"type": "text", "text": "x"}])
+def test_records_with_a_type_that_no_item_has_are_no_messages(other: Record) -> None:
+    with pytest.raises(UnreadableRecordingError, match="none of the known formats"):
+        read_lines([other, other])
+
+
 def test_requests_of_the_responses_api_are_one_conversation() -> None:
     first = {"request": items_request(ASKED), "response": items_response(10, THOUGHT, CALL)}
     whole = items_request(ASKED, THOUGHT, CALL, OUTPUT)
