@@ -444,7 +444,7 @@ def test_the_history_of_several_sessions_names_each(policyctx: Command, shared: 
 def test_upload_says_what_was_uploaded_and_what_is_left(policyctx: Command, tmp_path: Path) -> None:
     with serving() as bucket:
         url = f"s3://{BUCKET}/of_the_command"
-        store = ContextFileSystem(url, spill_to=tmp_path / "waiting/s1", timeout=2)
+        store = ContextFileSystem(url, spill_to=tmp_path / "waiting/s1", timeout=10)
         store.save([result("call_1", TEXT)])
         bucket.is_away = True
         store.save([result("call_2", "x")])

@@ -102,7 +102,7 @@ def test_texts_wait_in_a_folder_and_are_uploaded_by_the_next_call_that_reaches_t
 
 
 def test_without_a_folder_a_save_fails(bucket: Bucket, url: str) -> None:
-    store = ContextFileSystem(url, timeout=1)
+    store = ContextFileSystem(url, timeout=4)
     offloaded(store, ("call_1", "one"))
     bucket.is_away = True
     with pytest.raises(StoreError, match="cannot be written"):
@@ -110,7 +110,7 @@ def test_without_a_folder_a_save_fails(bucket: Bucket, url: str) -> None:
 
 
 def test_what_was_created_before_an_error_is_used_again(bucket: Bucket, url: str) -> None:
-    store = ContextFileSystem(url, timeout=1)
+    store = ContextFileSystem(url, timeout=4)
     offloaded(store, ("call_1", "one"))
     bucket.away_after = 1  # one content is created
     texts = ("call_2", "two"), ("call_3", "three")
@@ -330,7 +330,7 @@ def test_a_folder_that_waits_for_another_store_is_refused(
 def test_while_the_service_is_away_a_save_does_not_wait_for_it(
     bucket: Bucket, url: str, folder: Path
 ) -> None:
-    store = ContextFileSystem(url, spill_to=folder, timeout=2)
+    store = ContextFileSystem(url, spill_to=folder, timeout=6)
     offloaded(store, ("call_1", "one"))
     bucket.is_away = True
     offloaded(store, ("call_2", "two"))
