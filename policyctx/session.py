@@ -69,8 +69,8 @@ class Session:
     installed, unless an option replaces it; `ShapeError` for one of the `shapes` that is none.
 
     `with Session(…) as session` and `async with` close the session at the end. Do not use one
-    session in two threads at once. A session cannot be copied or pickled: make another one with the
-    same `session_id` and root. Policies, plans and results can be copied and pickled.
+    session in two threads at once. A session cannot be copied or pickled: make another one with its
+    id and root. Policies, plans and results can.
     """
 
     context_window, called_model, takes_markers, reads_once = moved_to_request()
@@ -105,11 +105,9 @@ class Session:
         shapes = shapes if isinstance(shapes, Shapes) else Shapes(shapes)
         self._inherited: dict[str, Any] = {"root": root, "clock": clock, "shapes": shapes}
         self._inherited |= {"counter": counter, "record": record, "store": store}
-        """The options of a child that is given none of these."""
         if counter is None:
-            used = counter_for(model.tokenizer, language_model=model.name)
-        else:
-            used = counter_of(counter)
+            counter = counter_for(model.tokenizer, language_model=model.name)
+        used = counter_of(counter)
         if store is None:
             store = session_store(settings, self.session_id, root=root, clock=clock)
         self._knowledge = Knowledge(
@@ -282,8 +280,7 @@ class Session:
         Raises `MessagesError` for a value that is not a message list, `InputError` for a `request`
         beside `system` or `tools`, `ShapeError` for a mistake of one of the `shapes`, `StoreError`
         under `on_failure: raise`, and `InvalidResultError`; the session is unchanged then. After
-        any other exception, such as an interrupt, the next turn reads from the store which
-        decisions were made.
+        any other exception, such as an interrupt, the next turn reads its decisions anew.
         """
         request = self._request(system, tools, request)
         turn = self._calls.apply(messages, request, changed=changed)

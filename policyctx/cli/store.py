@@ -22,10 +22,9 @@ from policyctx.definitions.names import is_url
 from policyctx.definitions.tokenizers import DEFAULT_TOKENIZER
 from policyctx.paths import safe_part
 from policyctx.policy.values import byte_size, duration
-from policyctx.store.collected import CollectionReport
 from policyctx.store.collector import states_of
 from policyctx.store.filesystem import ContextFileSystem
-from policyctx.store.index import IndexEntry
+from policyctx.store.index import CollectionReport, IndexEntry
 from policyctx.store.opening import SESSION_FIELD, Stores, stores_in
 from policyctx.tokens.counter import counter_for
 

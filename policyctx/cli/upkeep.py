@@ -37,9 +37,9 @@ from policyctx.errors import AmbiguousSessionError, StoreError, counted, present
 from policyctx.policy.loading import load_policy
 from policyctx.resources import open_file
 from policyctx.store.backend import store_root
-from policyctx.store.collected import CollectionReport
 from policyctx.store.collector import RetentionLimits
 from policyctx.store.filesystem import ContextFileSystem
+from policyctx.store.index import CollectionReport
 from policyctx.store.opening import upload_below
 from policyctx.store.restoring import restorer
 from policyctx.store.retention import StoreCollection, collect_below

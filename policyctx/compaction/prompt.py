@@ -122,7 +122,8 @@ def rejection(
     """Return why a summary is not accepted; None if it is.
 
     `by_model` says that one of the shipped summarizers asked a model, for which the policy's
-    `check` has other defaults, and so it has where it is written as `true`; `is_checked` is false for a summary that `check` is not meant for.
+    `check` has other defaults, as it has where it is written as `true`; `is_checked` is false for a
+    summary that `check` is not meant for.
     """
     settings, pinned = request.settings, request.pinned
     wrong = problem(summary, replaced_tokens, settings, request.counter, pinned)

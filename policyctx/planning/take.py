@@ -14,7 +14,7 @@ from functools import cache
 from typing import NamedTuple
 
 from policyctx.definitions.actions import Action
-from policyctx.definitions.items import READ_TOOL, SEARCH_TOOL, Item, recall_tool
+from policyctx.definitions.items import SEARCH_TOOL, Item, recall_tool
 from policyctx.messages.editing import shortened_input
 from policyctx.messages.shapes.shape import EMPTY_INPUT
 from policyctx.paths import File

@@ -12,10 +12,9 @@ from typing import NamedTuple
 from policyctx.definitions.actions import Action
 from policyctx.messages.json_text import JSON
 from policyctx.store.backend import Backend, Progress, WriteBatch, is_temporary
-from policyctx.store.collected import CollectionReport, StoredFile
 from policyctx.store.content import PACKED
 from policyctx.store.files import Format, packed_whole, sha256_in, stored_bytes, stored_status
-from policyctx.store.index import GRACE_S, Index, IndexEntry, is_young
+from policyctx.store.index import GRACE_S, CollectionReport, Index, IndexEntry, StoredFile, is_young
 from policyctx.store.state import State
 
 # States of an item whose placeholder is no longer in the context.

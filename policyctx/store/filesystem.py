@@ -25,10 +25,9 @@ from policyctx.store.backend import (
     failing_as,
     store_root,
 )
-from policyctx.store.collected import CollectionReport, StoredFile
 from policyctx.store.content import Content, Origin, Saved
 from policyctx.store.files import Format
-from policyctx.store.index import Index, IndexEntry
+from policyctx.store.index import CollectionReport, Index, IndexEntry, StoredFile
 from policyctx.store.journal import JOURNAL, Event, StateFolder, events, session_ids, state_folders
 from policyctx.store.local.backend import LocalBackend, release_kept
 from policyctx.store.read import ContentReader, FoundLine, Verification, matches, verify_entries

@@ -17,9 +17,9 @@ from typing import Literal, TypeAlias
 from policyctx.errors import StoreError
 from policyctx.store import collector
 from policyctx.store.backend import Progress, StoreUrl, store_root
-from policyctx.store.collected import CollectionReport, StoredFile
 from policyctx.store.content import STATE_FOLDER
 from policyctx.store.filesystem import TIMEOUT_S, ContextFileSystem, silently
+from policyctx.store.index import CollectionReport, StoredFile
 from policyctx.store.opening import Stores, stores_in
 from policyctx.store.remote.backend import RemoteBackend
 

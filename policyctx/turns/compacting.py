@@ -34,13 +34,12 @@ from policyctx.planning.placeholders import content_hash
 from policyctx.policy.models import Policy
 from policyctx.policy.models.compaction import Summary
 from policyctx.store.content import Content, Origin
-from policyctx.turns.compaction_effects import AskBefore, ReadFiles
 from policyctx.turns.effects import BeforeCompaction, CompactionAhead, Remember, Save, Turn
 from policyctx.turns.known_list import KnownList
 from policyctx.turns.replacement import Replaced, Replacement, digest_of_traces
 from policyctx.turns.replacements import Replacements
 from policyctx.turns.result import Compacted, NotCompacted
-from policyctx.turns.summarising import Summarised, Summarising
+from policyctx.turns.summarising import AskBefore, ReadFiles, Summarised, Summarising
 
 _WRITTEN_ROLES = ("user", "assistant")
 # The requirements ask for a list that ends so if nothing behind the summary stays.

@@ -6,7 +6,7 @@ synchronously and asynchronously, by the driver that runs it:
     files = yield from Save(contents, recorded=True).ask()
 
 The driver raises whatever a failed effect raises at this expression, so a turn handles a failure
-with an ordinary `try` and `except`. `compaction_effects` has those of a compaction.
+with an ordinary `try` and `except`. `summarising` has those of a compaction.
 """
 
 from __future__ import annotations

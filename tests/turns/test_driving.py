@@ -21,7 +21,6 @@ from policyctx.messages.json_text import JSON
 from policyctx.paths import File
 from policyctx.store.content import Content, Origin
 from policyctx.turns import driving
-from policyctx.turns.compaction_effects import Wait
 from policyctx.turns.effects import (
     Effect,
     FindRoot,
@@ -32,6 +31,7 @@ from policyctx.turns.effects import (
     Turn,
 )
 from policyctx.turns.reporting import Writes
+from policyctx.turns.summarising import Wait
 
 T = TypeVar("T")
 Driver: TypeAlias = "Callable[[Turn[Any], SessionStore], Any]"

@@ -22,7 +22,7 @@ from policyctx.compaction.extractive import (
     ranked_units,
     summary_lines,
 )
-from policyctx.compaction.extractive.fitting import Unit, with_room
+from policyctx.compaction.extractive.fitting import Unit, first_words, with_room
 from policyctx.compaction.extractive.languages import cues_of
 from policyctx.compaction.extractive.said import Quote
 from policyctx.compaction.extractive.summary import gathered
@@ -71,6 +71,35 @@ def test_user_orders_are_kept_longest_under_a_low_word_limit() -> None:
     ]
     summary = extractive_summary(History(messages), settings(max_words=260))
     assert [order for order in orders if order not in summary] == []
+
+
+# Base64, minified code, values between commas, a URL.
+UNBROKEN = {
+    "base64": "QmFzZTY0IGhhcyBubyBzcGFjZXM7" * 40_000,
+    "code": "function(a,b){return!a||b.c(d)};" * 40_000,
+    "values": ",".join(f"{i},{i * 7919}" for i in range(100_000)),
+    "url": "https://a.example/?q=" + "%E4%B8%AD" * 100_000,
+}
+
+
+@pytest.mark.parametrize("say", [user, said])
+@pytest.mark.parametrize("kind", UNBROKEN)
+def test_a_text_without_spaces_is_quoted_by_its_ends(
+    kind: str, say: Callable[[str], Message]
+) -> None:
+    text = UNBROKEN[kind]
+    messages = [user("Never push to main."), say(f"Here it is: {text}\nIt is all."), user("Go on.")]
+    summary = extractive_summary(History(messages), Summary())
+    assert len(summary) < 1500
+    assert f"Here it is: {text[:40]}" in summary
+    assert "Never push to main." in summary
+
+
+def test_words_without_spaces_count_by_their_length() -> None:
+    lines = [user(f"{i}: {'QmFzZTY0' * 40}") for i in range(500)]
+    summary = extractive_summary(History(lines), Summary())
+    assert len(summary) < 64 * Summary().max_words
+    assert first_words("ab " + "x" * 200, 2) == "ab " + "x" * 64
 
 
 COUNTER = counter_for("o200k_base")
