@@ -15,7 +15,7 @@ from itertools import chain, groupby, takewhile
 from operator import attrgetter
 from typing import NamedTuple, TypeAlias
 
-from policyctx.compaction.extractive.files import FileState
+from policyctx.compaction.extractive.files import FileState, command_parts
 from policyctx.compaction.extractive.languages import Cues
 from policyctx.compaction.extractive.said import (
     Quote,
@@ -26,6 +26,7 @@ from policyctx.compaction.extractive.said import (
 from policyctx.compaction.extractive.state import NEWEST_CALLS
 from policyctx.compaction.extractive.texts import GAP, NAME, shortened, values_in
 from policyctx.compaction.extractive.writing import (
+    BEFORE_COMMIT,
     ENTRY,
     MARK,
     NOTE,
@@ -400,7 +401,7 @@ def lines_of(
 ) -> Iterator[SummaryLine]:
     """Yield the lines of a summary of these units, section by section."""
     sections: dict[int, list[Unit]] = {}
-    for unit in sorted(units, key=lambda one: one.place):
+    for unit in sorted(_untold(units), key=lambda one: one.place):
         sections.setdefault(layout.place_of(unit.group), []).append(unit)
     for i, place in enumerate(sorted(sections)):
         if i:
@@ -416,6 +417,42 @@ def lines_of(
             before = unit
     if left_out:
         yield SummaryLine(left_out_line(left_out))
+
+
+# What git says of a commit, and of a push, if a command did no more; and a line with the names of
+# files that were changed since the last commit.
+_COMMITS = re.compile(r"git (?:add|commit|push)\b")
+_MADE = re.compile(
+    r"(?:exit code 0[^:]*: )?(?:\[\S+ (?:\([^)]*\) )?(?P<hash>[0-9a-f]{7,40})\] (?P<subject>.+?)"
+    r"|[0-9a-f]{7,40}\.\.(?P<last>[0-9a-f]{7,40}) \S+ -> (?P<branch>\S+))(?: [/…] .*)?"
+)
+_NAMES = re.compile(rf"{ENTRY}(?:git status|(?!{BEFORE_COMMIT}).*: (?!read)\w+$)")
+
+
+def _untold(units: Sequence[Unit]) -> Iterator[Unit]:
+    """Yield the units without the commits, pushes and names of changed files that others tell."""
+    told = [one for one in units if one.group in {Group.AGENT, Group.FILES, Group.RESULTS}]
+    listed = (one.text for one in told if one.group is not Group.AGENT and _NAMES.match(one.text))
+    paths = [f"/{word}" for word in re.split(r"[\s:]+", " ".join(listed))]
+    for unit in units:
+        command, _, outcome = _bare(unit.text).partition(" => ")
+        is_told, made = False, _MADE.fullmatch(outcome) if unit.group is Group.STEPS else None
+        if unit.group is Group.RESULTS and command == "git diff --name-only":
+            names = outcome.split(" / ")
+            is_told = all(any(path.endswith(f"/{name}") for path in paths) for name in names)
+        elif made and all(map(_COMMITS.match, command_parts(command))):
+            is_told = any(_tells(one.text, made) for one in told)
+        if not is_told:
+            yield unit
+
+
+def _tells(text: str, made: re.Match[str]) -> bool:
+    """Whether a line has a commit with its subject, or a push at or behind its remote branch."""
+    if made["hash"]:
+        return made["hash"] in text and made["subject"] in text
+    before, is_in, behind = text.partition(made["last"])
+    shown = before + behind.partition(" / ")[0]
+    return bool(is_in and re.search(rf"[\w-]+/{re.escape(made['branch'])}[,)]", shown))
 
 
 def _line(unit: Unit, before: Unit | None) -> str:

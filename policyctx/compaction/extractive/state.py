@@ -157,6 +157,7 @@ _OF_FILES = re.compile(
 _CREATES = re.compile(rf"{_CHANGE}.* (?:create|fork|open)\b")
 _IS_SILENT = re.compile(rf"(?!{_CHANGE}(?!git ))")
 _WORD = re.compile(r"[\w-]+")
+_LOG = re.compile(r"git log(?!.*[&;])")
 # What leads a result, and the words in place of one.
 _RESULT = " => "
 _SIGN = re.compile(rf"{_RESULT}|; (?={STARTED}|{NO_RESULT})")
@@ -221,7 +222,7 @@ class _Step(NamedTuple):
         if self.keys == {_ADD}:
             # What was added stays so until git takes it in or out.
             return not (later.keys.isdisjoint(_TAKES_IN) or NOT_MADE.match(later.outcome))
-        return self.keys <= later.keys or bool(self.checks & later.keys)
+        return self.keys - {_ADD} <= later.keys or bool(self.checks & later.keys)
 
     def quoted(self, files: Sequence[FileState] | None, moves: Mapping[str, int]) -> Quote:
         """Return its line, with the names of what changed files after it.
@@ -247,7 +248,7 @@ def _step(command: str, outcome: str, message: int, since: str = "") -> _Step:
     keys = frozenset(key for part in parts if (key := _key_of(part)))
     is_made = _COMMIT in keys or any(map(_CREATES.match, keys))
     # Of two here documents the text is not known.
-    if (is_made and not NOT_MADE.match(outcome)) or "<<" in command:
+    if not NOT_MADE.match(outcome) if is_made else "<<" in command:
         keys |= {f"{_CHANGE if is_made else _OTHER}{command}{_RESULT}{outcome}"}
     return _Step(command, outcome, message, keys, since)
 
@@ -276,13 +277,13 @@ def work_of(
     moves = dict[str, int]()
     for i, (call, first) in enumerate(all_begun):
         moves |= dict.fromkeys(_moved_by(call), call.message)
-        command, at = _command_of(call), _asked_for(call, steps, first)
-        began, since = first, ""
+        command, at, began, since = _command_of(call), _asked_for(call, steps, first), first, ""
         step = _step(command, "", call.message)
         if call.message <= changed or step.is_change:
-            # What is staged changes no file.
+            # What is staged changes no file, and a changed file no commit.
             is_add = step.keys == {_ADD} and call.message > changed
-            looks = {one: looks[one] for one in looks if is_add and "git " not in one}
+            left = (one for one in looks if ("git " not in one if is_add else _LOG.match(one)))
+            looks = {one: looks[one] for one in left if is_add or not step.is_change}
         if at is not None:
             command = steps[at].command
             outcome = outcome_of(call, command, _LONGEST_WHOLE * (not call.tool))
