@@ -24,7 +24,7 @@ from policyctx.compaction.extractive.said import (
     weight_of,
 )
 from policyctx.compaction.extractive.state import NEWEST_CALLS
-from policyctx.compaction.extractive.texts import GAP, NAME, shortened, values_in
+from policyctx.compaction.extractive.texts import GAP, NAME, is_printed, shortened, values_in
 from policyctx.compaction.extractive.writing import (
     BEFORE_COMMIT,
     ENTRY,
@@ -104,18 +104,14 @@ def ranked(entries: list[tuple[Group, Entry]], cues: Cues) -> tuple[Unit, ...]:
         counts[group] += _size(one)
     entries.reverse()
     streams: dict[tuple[Group, float], list[Unit]] = {}
-    place = titles = 0
-    message: int | None = None
+    place, heads = 0, _Heads(cues)
     while entries:
         group, one = entries.pop()
-        text, depth = written(one, group), 0
+        text, depth, below = written(one, group), 0, (0, 0)
         if isinstance(one, Quote):
             depth, place = one.depth, place + one.gap  # for the lines without a unit
-            titles = titles if one.message == message else 0
-            message = one.message
-            if title := _OWN_TITLE.match(one.text):
-                titles = len(title[1])
-        below, count = max(0, depth - titles), counts[group]
+            below = heads.over(one)
+        count = counts[group]
         positions[group] += _size(one)
         position = positions[group] - 1
         rated = _rated(one, group, cues, text, position=position, count=count, below=below)
@@ -125,6 +121,39 @@ def ranked(entries: list[tuple[Group, Entry]], cues: Cues) -> tuple[Unit, ...]:
         streams.setdefault((group, rated.rate), []).append(unit)
     order = merge(*(_by_rank(units, rate) for (_, rate), units in streams.items()))
     return tuple(_framed([unit for *_, unit in order], cues))
+
+
+class _Heads:
+    """The titles and leads over the quotes of a message, which are read in order."""
+
+    def __init__(self, cues: Cues) -> None:
+        self.cues = cues
+        self.message: int | None = None
+        self.titles = self.told = 0
+        self.concludes: int | None = None
+
+    def over(self, one: Quote) -> tuple[int, int]:
+        """Return how far below the titles a quote is, and how many came before it there.
+
+        A conclusion is above all others, and code below what is said of it.
+        """
+        if one.message != self.message:
+            self.message, self.titles, self.told, self.concludes = one.message, 0, 0, None
+        if self.concludes is not None and one.depth <= self.concludes:
+            self.concludes = None
+        if title := _OWN_TITLE.match(one.text):
+            self.titles, self.told = len(title[1]), -1
+        lead, is_lead, _ = one.text.lstrip("#*_ ").replace("：", ":").partition(":")
+        is_head = bool(title or is_lead) and words_in(lead) <= _WORDS_OF_HEAD
+        if self.concludes is None and is_head and self.cues.conclusions.begins(lead):
+            self.concludes = one.depth
+        below = max(0, one.depth - self.titles)
+        if self.concludes is not None:
+            return -1, 0
+        if is_printed(one.text) and not _LINK.search(one.text):
+            return below + 1, self.told
+        self.told += 1
+        return below, self.told
 
 
 def _by_rank(units: list[Unit], rate: float) -> Iterator[tuple[float, int, Unit]]:
@@ -229,8 +258,11 @@ def _without(
             yield one._replace(gap=(one.gap or 1) + more) if more else one
 
 
-_OWN_TITLE = re.compile(r"(#+) ")
+_OWN_TITLE, _LINK = re.compile(r"(#+) "), re.compile(r"\]\(")
+# Words of a title or lead over conclusions.
+_WORDS_OF_HEAD = 4
 _TITLE = re.compile(rf"{ENTRY}(?:\[agent[^]]*\] )?#")
+_LEAD = re.compile(rf"{_TITLE.pattern}|.*[:：][*_]*$")
 
 
 def _framed(order: Sequence[Unit], cues: Cues) -> Iterator[Unit]:
@@ -262,7 +294,7 @@ def _framed(order: Sequence[Unit], cues: Cues) -> Iterator[Unit]:
             over[unit.place] = [*opened]
         opened.append(unit)
     above_any = (one for above in over.values() for one in above)
-    leads = {one.place for one in above_any if _TITLE.match(one.text) or one.text[-1:] in ":："}
+    leads = {one.place for one in above_any if _LEAD.match(one.text)}
     given: set[int] = set()
     for first in order:
         needed = [first] * (first.place not in leads and first.place not in alone)
@@ -311,12 +343,12 @@ def _rated(
     *,
     position: int = 0,
     count: int = 1,
-    below: int = 0,
+    below: tuple[int, int] = (0, 0),
 ) -> _Rated:
     """Return what the rank of an entry depends on.
 
-    `text` is how it is written, and `position` its place in its group of `count` entries. It is
-    `below` so many entries of a list.
+    `text` is how it is written, and `position` its place in its group of `count` entries. `below`
+    is what `_Heads.over` says of it.
     """
     if isinstance(one, FileState):
         return _Rated(_CHANGED_FILE if one.is_changed else _OTHER_FILE, -position)
@@ -325,8 +357,9 @@ def _rated(
     rate, weight = _RATES[group], float(position)
     if one.last:
         # The heads of all items come before what is said of each.
-        weight *= 1 if position >= count - _END_OF_LAST else -1
-        rate, weight = _LAST, weight - 2 * count * below
+        is_end = position >= count - _END_OF_LAST
+        weight = weight if is_end else -weight - count * below[1]
+        rate, weight = _LAST, weight - 2 * count * count * below[0]
     elif one.working:
         rate = _OF_WORK
     elif group is Group.RESULTS:
@@ -336,7 +369,8 @@ def _rated(
     elif group is Group.TASKS:
         weight = -weight
     elif group is Group.AGENT:
-        weight = _NEWS * min(cues.news.count_in(one.text), 2) + weight / count
+        news = min(max(cues.news.count_in(one.text), below[0] < 0), 2)
+        weight = _NEWS * news + weight / count
     return _Rated(rate, weight)
 
 

@@ -56,6 +56,8 @@ class Language:
     """How a failed result begins."""
     pointers: tuple[str, ...] = ()
     """First words of a sentence that says little without the one before it, such as `that`."""
+    conclusions: tuple[str, ...] = ()
+    """How titles and leads over conclusions begin, such as `what changed`."""
     abbreviations: tuple[str, ...] = ()
     """Words whose full stop does not end a sentence."""
 
@@ -159,6 +161,9 @@ failures = error|traceback|exception|failed|failure|fatal|not found|denied|no su
     |unable|refused|timed out|timeout|invalid
 pointers = that|this|these|those|it|they|such|both|neither|the rest/others/other/latter/former
     |everything/all/anything else|otherwise|besides|apart/aside from that/this/these|other than that
+    |the same
+conclusions = tl;dr|summary|what changed|changes|fix|next|next steps|conclusion|result|results
+    |outcome|verdict|recommendation|recommended|bottom line|gaps|still open|open questions
 abbreviations = mr|mrs|ms|dr|prof|st|jr|sr|e.g|i.e|etc|vs|cf|approx|dept|fig|figs|vol|resp|esp|incl
     |excl|misc|al|pp|no|ch|sec
     """,
@@ -193,7 +198,8 @@ bounds = 最多|上限|以内|不超过|至多|限制|之内
 revisions = 现在|今后|以后|起|新|已经|目前|吧|改成|改为|改用|换成|改到|调整为|调到|还是|其实|不对
     |更正|修改|改动|更改|请|把|的|了|为|到|是|在|用|就|设
 failures = 错误|失败|异常|找不到|无法|拒绝|超时|不存在|无效
-pointers = 这|那|它|此|其余|其他|其它|剩下|上述|以上|两者|除此|否则
+pointers = 这|那|它|此|其余|其他|其它|剩下|上述|以上|两者|除此|否则|同样
+conclusions = 总结|结论|小结|改动|变更|修复|下一步|结果|建议
     """,
 )
 
@@ -232,7 +238,8 @@ revisions = bitte|der|die|das|den|dem|des|ein|eine|einen|einem|einer|an|auf|in|i
     |ändert|geändert|verändert|verändern|anfassen
 failures = fehler|nicht gefunden|fehlgeschlagen
 pointers = dies|diese|dieser|dieses|es|beide|der rest|alles andere|ansonsten
-    |sonst|außerdem|davon abgesehen
+    |sonst|außerdem|davon abgesehen|dasselbe|das gleiche
+conclusions = zusammenfassung|fazit|änderungen|geändert|lösung|nächste schritte|ergebnis|noch offen
 abbreviations = hr|fr|nr|str|z.b|d.h|u.a|bzw|ggf|inkl|evtl|vgl|usw|ca|abs|tel
     """,
 )
@@ -260,7 +267,8 @@ revisions = le|la|les|un|une|des|de|du|à|au|aux|et|ou|est|sont|dans|pour|par|su
     |vous|tu|que|qui|ce|cette|ces|veuillez
 failures = erreur|introuvable|échec
 pointers = cela|ça|ceci|c'est|celui-ci|celle-ci|les autres|le reste
-    |tout le reste|sinon|à part cela|en outre
+    |tout le reste|sinon|à part cela|en outre|de même
+conclusions = résumé|conclusion|changements|modifications|correction|prochaines étapes|résultat
 abbreviations = m|mme|mlle|etc|p.ex|env
     """,
 )

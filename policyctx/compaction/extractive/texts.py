@@ -233,7 +233,7 @@ def _runs(text: str) -> Iterator[tuple[str, bool]]:
         certain = fenced or fence or goes_on is not None or line.startswith("> ")
         fenced ^= fence
         # A blank line belongs to what is before it.
-        kind = "certain" if certain else "printed" if _is_printed(line) else "typed"
+        kind = "certain" if certain else "printed" if is_printed(line) else "typed"
         kind = kind if line.strip() or certain else was
         if at is None or (kind != was and at.start > begin):
             end = len(text) if at is None else at.start - 1
@@ -252,7 +252,7 @@ def _runs(text: str) -> Iterator[tuple[str, bool]]:
         yield text[typed:], False
 
 
-def _is_printed(line: str) -> bool:
+def is_printed(line: str) -> bool:
     """Whether a line looks as if a program had printed it."""
     return not BULLET.match(line) and (
         _LISTED.match(line) is not None
@@ -310,7 +310,7 @@ def _with_lists(text: str, *, of_agent: bool) -> Iterator[tuple[str, bool, int]]
     above = [(0, "", 0)]
     for (line, title, is_item, below), after in pairwise(entries):
         bare = title[2] if title else _SIGN.sub("", line).strip()
-        is_lead = not title and bare.endswith((":", "："))
+        is_lead = not title and bare.rstrip("*_").endswith((":", "："))
         if not is_item and (title or is_lead or was_item):
             led = 0
             del above[1:]
@@ -354,7 +354,7 @@ def _whole_lines(text: str) -> Iterator[str]:
         is_wrapped = is_wrapped and _GOES_ON.match(line) is not None
         if is_wrapped or (last and _CLOSES.fullmatch(line)) or _OPENS.fullmatch(last):
             # What is between two lines of code is a line break.
-            parts += (" " if is_wrapped and not _is_printed(last) else " / ", line)
+            parts += (" " if is_wrapped and not is_printed(last) else " / ", line)
         else:
             yield "".join(parts)
             parts = [line]
@@ -364,8 +364,10 @@ def _whole_lines(text: str) -> Iterator[str]:
 def _sentences_in(line: str) -> Iterator[str]:
     at = 0
     for end in _SENTENCE_END.finditer(line):
-        yield line[at : end.start()]
-        at = end.end()
+        # What is quoted may be a command.
+        if not (line.count("`", at, end.start()) % 2 and "`" in line[end.end() :]):
+            yield line[at : end.start()]
+            at = end.end()
     yield line[at:]
 
 

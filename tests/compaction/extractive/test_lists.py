@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import partial
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.compaction.extractive.summaries import later, said, summary_of
-from tests.conversations import user
+from tests.conversations import Message, user
 from tests.growing import grows_at_most
 
 BODIES = st.lists(st.integers(0, 4), min_size=2, max_size=6)
@@ -135,3 +136,63 @@ def test_a_long_list_of_entries_that_point_back_is_read_in_linear_time() -> None
 
     assert "It has the seal 39." in summary(40)()
     assert grows_at_most(summary, 100, times=32)
+
+
+def findings(count: int, *, quoted: bool = False) -> str:
+    """Return a report with so many titles, much under each, and its conclusion at the end."""
+    lines = ["# Review"]
+    for i in range(count):
+        lines += [f"### {i + 1}. Pump{i} leaks at its lid", ""]
+        lines += ["```", f"lid{i} = open(pump[{i}], seal=None); close(lid{i})", "```"] * quoted
+        lines += [f"The lid{i} of it is of tin."]
+        lines += [f"It was looked at in hall {j} by Ann{i}, and in the yard." for j in range(9)]
+        lines += [f"Fix: seal the lid of pump{i}.", ""]
+    lines += ["## TL;DR", "None of these stops the hall.", "Mend pump 2 at first.", "", "## Note"]
+    return "\n".join([*lines, *(f"The hall {i} was open in the night." for i in range(6))])
+
+
+@pytest.mark.parametrize("quoted", [False, True])
+def test_of_a_report_titles_and_conclusions_are_kept_before_what_is_said_of_them(
+    *, quoted: bool
+) -> None:
+    report = said(findings(6, quoted=quoted))
+    first = summary_of(user("What leaks?"), report, max_words=240)
+    for summary in (first, later(first, max_words=240)):
+        fixes = [f"Fix: seal the lid of pump{i}." for i in range(6)]
+        titles = [f"### {i + 1}. Pump{i} leaks at its lid" for i in range(6)]
+        conclusion = ["None of these stops the hall.", "Mend pump 2 at first."]
+        assert [one for one in (*titles, *fixes, *conclusion) if one not in summary] == []
+
+
+def test_of_an_earlier_report_the_conclusions_are_kept_before_lines_that_stand_near_them() -> None:
+    looks = [f"I went through hall {i} and read its meters." for i in range(9)]
+    report = "\n\n".join([*looks[:3], "What changed:", "- Lid 4 is oiled.", *looks[3:]])
+    summary = summary_of(user("Look."), said(report), user("Go on."), said("Well."), max_words=70)
+    assert "Lid 4 is oiled." in summary
+    assert looks[3] not in summary
+
+
+def test_of_each_entry_of_a_report_the_beginning_is_kept_before_the_rest_and_before_code() -> None:
+    report = said(findings(6, quoted=True))
+    summary = summary_of(user("What leaks?"), report, max_words=240)
+    assert [i for i in range(6) if f"The lid{i} of it is of tin." not in summary] == []
+    assert "seal=None" not in summary
+
+
+@pytest.mark.parametrize(
+    "head", ["**What changed:**", "## Zusammenfassung", "## Résumé", "## 总结", "Next steps:"]
+)
+def test_the_conclusion_of_a_report_is_known_in_four_languages(head: str) -> None:
+    parts = "\n".join(f"The pump {i} of hall {i} was looked at today by Ann." for i in range(60))
+    told = f"# Halls\n{parts}\n{head}\n- Oil the lid\n- Seal the pipe\n# Rest\n{parts}"
+    summary = summary_of(user("Look."), said(told), max_words=80)
+    assert "Oil the lid" in summary
+    assert "Seal the pipe" in summary
+
+
+@pytest.mark.parametrize("said_of", [said, user])
+def test_a_quoted_command_is_one_piece(said_of: Callable[[str], Message]) -> None:
+    told = "I saw that `pump show --hall . --format json` fails. Its mark ` is odd. Leave it so."
+    summary = summary_of(user("Look."), said_of(told))
+    assert "I saw that `pump show --hall . --format json` fails." in summary
+    assert summary.endswith("\n Its mark ` is odd.\n Leave it so.")
