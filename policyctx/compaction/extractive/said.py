@@ -42,6 +42,11 @@ _TAG = re.compile(r"</?[A-Za-z][\w -]*>")
 _LONGEST_NAME = 80
 # How a message of an agent's program begins that has the result of a command in a reply.
 _RETURNED = re.compile(r"\s*<returncode>")
+# A message of a client about a task in the background, and how it says that all went well.
+_NOTICE = re.compile(
+    r"\s*<([\w-]*notification)>.*?<output-file>([^<]+)</.*</\1>\s*(?:[^\n]*\2\s*)?\Z", re.DOTALL
+)
+_WENT_WELL = re.compile(r"<status>completed<(?!.*exit code [1-9])", re.DOTALL)
 # Pieces of either end that are kept of an earlier message of the agent, and of the user.
 _MOST_PIECES, _TYPED_PIECES = 125, 12
 # A line of the agent's that is for its client alone.
@@ -191,22 +196,27 @@ def _of_agent(
 
     Of each turn the messages behind its calls are quoted, and what the user's last message
     interrupted; of a turn that goes on the last one, and all that say more than what the agent does
-    next. The first of these is a reply, without which the user's message looks open.
+    next. The first of these is a reply, without which the user's message looks open. A short reply
+    to a notice that a task went well is not quoted.
     """
     kept, notes, said, stopped = set[int](), list[Item](), list[Item](), list[Item]()
-    reply, told, is_asked, typed = list[Item](), list[Item](), False, -1
+    reply, told, is_asked, is_noted, typed = list[Item](), list[Item](), False, False, -1
     for item in (one for one in reading.items if one.message not in skipped):
         if item.kind == "assistant_message" and item.text:
-            said.append(item)
+            is_short = is_noted and said and words_in(item.text[:_ENDS]) < REPLY
+            said += [item] * (not is_short)
         elif item.kind == "tool_call" or _RETURNED.match(item.text):
             reply = said[:1] if is_asked and said else reply
             is_asked = is_asked and not said
             told += (one for one in said if words_in(one.text[:_ENDS]) >= REPLY)
-            notes, said = said or notes, []
+            notes, said, is_noted = said or notes, [], False
         elif _is_typed(item, history):
             kept.update(one.message for one in said)
             stopped = [] if said else notes[-1:] or stopped
             notes, said, reply, told, is_asked, typed = [], [], [], [], True, item.message
+            is_noted = False
+        elif _NOTICE.match(item.text):
+            is_noted = _WENT_WELL.search(item.text) is not None
     reply = [one for one in reply if words_in(one.text[:_ENDS]) >= REPLY]
     last = {one.message for one in said[-1:] or (*reply, *notes[-1:])}
     left = said or ([] if last else stopped)
@@ -215,7 +225,8 @@ def _of_agent(
 
 
 def _author_of(item: Item, history: History) -> str:
-    return "program" if _RETURNED.match(item.text) else history.author_of(item)
+    is_programs = _RETURNED.match(item.text) or _NOTICE.match(item.text)
+    return "program" if is_programs else history.author_of(item)
 
 
 def _is_typed(item: Item, history: History) -> bool:

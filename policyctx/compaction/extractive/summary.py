@@ -77,6 +77,8 @@ _ORDER = re.compile(
     re.IGNORECASE,
 )
 _BINDS = re.compile(rf"{_ORDER.pattern}|.*(?:\bmust\b|必须)", re.IGNORECASE)
+# An id before a prompt that is long enough to be known again without it.
+_ID = re.compile(r"(?=\S*\d)[0-9a-f][0-9a-f-]{6,}:? (?=.{200})")
 # What counts where no counter is given.
 _TOKENIZER = "o200k_base"
 
@@ -231,7 +233,7 @@ def _once(
     known, missing = {*seen}, 0
     for _, group in groupby(quotes, key=lambda one: one.message):
         first, *others = group
-        texts = {first.text, *(one.text for one in others)}
+        texts = {_bare(one) for one in (first, *others)}
         if texts <= known and first.message not in replies:
             missing += sum(one.gap for one in (first, *others) if one.gap > 1)
             continue
@@ -241,6 +243,12 @@ def _once(
         missing = 0
 
 
+def _bare(one: Quote) -> str:
+    """Return the text without an id before a long prompt."""
+    found = _ID.match(one.text)
+    return one.text[found.end() :] if found else one.text
+
+
 def _changing(quotes: Iterable[Quote]) -> Iterator[Quote]:
     """Yield of consecutive quotes of a message with one text the first; the next has a mark."""
     before: Quote | None = None
@@ -248,7 +256,7 @@ def _changing(quotes: Iterable[Quote]) -> Iterator[Quote]:
     for one in quotes:
         if before is None or one.message != before.message:
             is_gap = False
-        elif one.text == before.text and one.gap <= 1 and not one.last:
+        elif _bare(one) == _bare(before) and one.gap <= 1 and not one.last:
             is_gap = True
             continue
         yield one._replace(gap=one.gap or 1) if is_gap else one
