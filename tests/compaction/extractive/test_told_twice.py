@@ -10,7 +10,7 @@ from tests.conversations import Message, user
 
 PROMPT = (
     "prompt: Read the plan in docs/halls.md, write a valve for each hall of it, test each valve"
-    " with water and with air, write what you find into docs/found.md, have all of it read by another"
+    " with water and with air, write what you find into docs/found.md, have it read by another"
     " one, and push along the way."
 )
 IDS = ("cde5d8b348d8: ", "344d73e0a85b: ", "019e7da4-83bc-7dc1-a7f2-4c41ad1f7b16 ")
