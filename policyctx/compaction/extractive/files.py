@@ -41,6 +41,11 @@ _OUTPUT_ID = re.compile(r'"(exit_code|session_id)": ?(\d+)')
 # How a client tells that a call in the background has ended, and the words for it.
 _NOTICE = re.compile(r"\s*<[\w-]*notification>.{0,2000}?<status>", re.DOTALL)
 _NOTED = re.compile(r"<(status|summary|result)>([^<]*)")
+# A command in an agent's message, and how the message of its program with the result begins: with
+# the code, or at the end with what was changed.
+_ACTION = re.compile(r"^```(?:\w*bash\w*|sh)\n(.*?)\n```", re.DOTALL | re.MULTILINE)
+_REPLY = re.compile(r"\s*<returncode>(-?\d+)</returncode>\s*|(?=diff --git )")
+_DIFF = re.compile(r"^diff --git a/(\S+) b/", re.MULTILINE)
 _NAME_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 # The lines of a here document, and text in quotes, which are not commands.
@@ -109,12 +114,25 @@ class Call(NamedTuple):
 def calls_in(reading: Reading, skipped: frozenset[int], cues: Cues) -> Iterator[Call]:
     """Yield the calls of a conversation, in order, except those in skipped messages.
 
-    A notice that a call in the background has ended is one of no tool, without an input.
+    A notice that a call in the background has ended is one of no tool, without an input. A command
+    in an agent's text, with its result in a message of its program, is a call of `bash`.
     """
     items, partners = reading.items, reading.partners
+    asked: Item | None = None
+    is_in_text = False
     for position, item in enumerate(items):
         if item.message in skipped:
             continue
+        if item.kind == "assistant_message":
+            asked = item
+        reply = _REPLY.match(item.text) if asked and item.kind == "user_message" else None
+        if asked and reply and (reply[1] or is_in_text):
+            is_in_text = True
+            code = f"exit code {reply[1]}\n" if reply[1] else ""
+            for command in _ACTION.findall(asked.text)[-1:]:
+                ended = code + item.text[reply.end() :]
+                failed = bool(_EXIT.match(code))
+                yield Call("bash", asked.message, asked, {"command": command}, ended, failed)
         if item.kind == "user_message" and _NOTICE.match(item.text):
             noted = {name: one_line(text) for name, text in _NOTED.findall(item.text)}
             found = noted.pop("result", "")
@@ -383,6 +401,8 @@ def _uses(call: Call, reads_file: Mapping[str, PathFields]) -> Iterator[tuple[st
         if verb := verb or ("written" if long == 1 else "edited" * bool(long)):
             yield _LINES_OF_PATH.sub("", one_line(path)), verb
     elif call.command is not None:
+        if call.item.kind == "assistant_message" and "git diff" in call.command:
+            yield from ((path, "edited") for path in _DIFF.findall(call.result or ""))
         given = call.fields.get("workdir")
         yield from _uses_in(call.command, f"{given}/" if isinstance(given, str) else "")
 

@@ -35,7 +35,7 @@ GIT = re.compile(
     r"|(?:tag|branch)(?=(?: -[CDFMcdfmsu]\S*| --(?:delete|force|move))?\s+[^-\s]))(?![\w-])"
 )
 CHECKING = re.compile(
-    r"(?:py|unit)?tests?|jest|vitest|mocha|tox|nox|rspec|phpunit|ctest|check|lint|eslint|ruff"
+    r"(?:py|unit)?tests?|runtests(?:\.py)?|jest|vitest|mocha|tox|nox|rspec|phpunit|ctest|check|lint|eslint|ruff"
     r"|flake8|mypy|pyright|tsc|clippy|vet|credo|typecheck|build|compile|verify|make|ninja"
     r"|gradlew?|mvn|javac?|msbuild|xcodebuild",
     re.IGNORECASE,

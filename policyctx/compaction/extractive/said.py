@@ -40,8 +40,9 @@ _QUESTION_MARK = ("?", "？")
 _TAG = re.compile(r"</?[A-Za-z][\w -]*>")
 # Characters of a name that are shown.
 _LONGEST_NAME = 80
-# How a message of an agent's program begins that has the result of a command in a reply.
+# How messages of an agent's program begin: with the result of a command in a reply, or refusing it.
 _RETURNED = re.compile(r"\s*<returncode>")
+REFUSED = re.compile(r".{0,99}\bEXACTLY ONE\b.{0,99}\bfound \d+ actions", re.DOTALL)
 # A message of a client about a task in the background, and how it says that all went well.
 _NOTICE = re.compile(
     r"\s*<([\w-]*notification)>.*?<output-file>([^<]+)</.*</\1>\s*(?:[^\n]*\2\s*)?\Z", re.DOTALL
@@ -215,6 +216,8 @@ def _of_agent(
             stopped = [] if said else notes[-1:] or stopped
             notes, said, reply, told, is_asked, typed = [], [], [], [], True, item.message
             is_noted = False
+        elif REFUSED.match(item.text):
+            del said[-1:]
         elif _NOTICE.match(item.text):
             is_noted = _WENT_WELL.search(item.text) is not None
     reply = [one for one in reply if words_in(one.text[:_ENDS]) >= REPLY]
@@ -225,7 +228,7 @@ def _of_agent(
 
 
 def _author_of(item: Item, history: History) -> str:
-    is_programs = _RETURNED.match(item.text) or _NOTICE.match(item.text)
+    is_programs = any(one.match(item.text) for one in (_RETURNED, REFUSED, _NOTICE))
     return "program" if is_programs else history.author_of(item)
 
 

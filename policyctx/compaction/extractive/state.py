@@ -152,7 +152,8 @@ _TAKING = "am cherry-pick commit merge rebase reset restore revert stash"
 _TAKES_IN = frozenset(f"{_CHANGE}git {one}" for one in _TAKING.split())
 # What puts single files back, so that the others stay staged.
 _OF_FILES = re.compile(
-    r"git (?:-C \S+ )?(?:restore(?!.* (?:--staged|-S)\b)|reset(?: -q| HEAD| --)* [^\s-]*\w\.\w)"
+    r"git (?:-C \S+ )?(?:restore(?!.* (?:--staged|-S)\b)|reset(?: -q| HEAD| --)* [^\s-]*\w\.\w"
+    r"|checkout (?:HEAD )?(?:-- )?[\w./-]+\.[a-z]{1,4}(?!\S))"
 )
 _CREATES = re.compile(rf"{_CHANGE}.* (?:create|fork|open)\b")
 _IS_SILENT = re.compile(rf"(?!{_CHANGE}(?!git ))")
@@ -184,7 +185,7 @@ class _Step(NamedTuple):
     @property
     def checks(self) -> set[str]:
         """The kinds of checks that it runs, unless it changes something other than files."""
-        alters = any(key.startswith(_CHANGE) and key != _ADD for key in self.keys)
+        alters = any(re.match(rf"{_CHANGE}(?!git add$|.* of files$)", one) for one in self.keys)
         return {key for key in self.keys if key.startswith(_CHECK) and not alters}
 
     @property

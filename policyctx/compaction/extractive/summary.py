@@ -29,6 +29,7 @@ from policyctx.compaction.extractive.fitting import (
 )
 from policyctx.compaction.extractive.languages import SHIPPED, Cues, Language, cues_of
 from policyctx.compaction.extractive.said import (
+    REFUSED,
     REPLY,
     UNREADABLE,
     Quote,
@@ -95,8 +96,7 @@ def gathered(
     reading.extend(history.messages)
     skipped = frozenset(history.earlier) | history.written
     others = _other_summaries(history, reading, skipped)
-    summaries = {**history.earlier, **others}
-    before = [read_back(summaries[i]) for i in sorted(summaries)]
+    before = [read_back(text) for _, text in sorted({**history.earlier, **others}.items())]
 
     def carried(group: Group) -> list[Quote]:
         return [one for found in before for one in found.contents.said.get(group, ())]
@@ -104,6 +104,7 @@ def gathered(
     read = _changing(quotes_in(history, reading, skipped | frozenset(others)))
     quotes = [*read] if room is None else with_room(read, room, cues)
     calls = list(calls_in(reading, skipped, cues))
+    new = next((one.text for one in reading.items if one.message not in skipped), "")
     del reading
     files = files_of(
         [file for found in reversed(before) for file in found.contents.files],
@@ -112,11 +113,12 @@ def gathered(
     )
     users = [one for one in quotes if one.user]
     typed = max((one.message for one in users if one.text != UNREADABLE), default=-1)
-    told_before = carried(Group.USER)
     last = [one for one in quotes if one.last]
     is_answered = bool(last) and is_answer(last[-1].text) and not last[-1].working
+    told_before = carried(Group.USER)
     users = [*ends_of(told_before, is_newest=typed < 0, is_answered=is_answered), *users]
     said = carried(Group.AGENT)
+    said = [one for one in said if not REFUSED.match(new) or one.message != said[-1].message]
     # Notes leave with the user's next words, or the agent's at the end of its work.
     is_ended = any(not one.working for one in last)
     is_over = typed >= 0 or is_ended
