@@ -17,12 +17,7 @@ from typing import NamedTuple, TypeAlias
 
 from policyctx.compaction.extractive.files import FileState, command_parts
 from policyctx.compaction.extractive.languages import Cues
-from policyctx.compaction.extractive.said import (
-    Quote,
-    place_of,
-    replies_in,
-    weight_of,
-)
+from policyctx.compaction.extractive.said import Quote, place_of, replies_in, weight_of
 from policyctx.compaction.extractive.state import NEWEST_CALLS
 from policyctx.compaction.extractive.texts import GAP, NAME, is_printed, shortened, values_in
 from policyctx.compaction.extractive.writing import (
@@ -104,21 +99,20 @@ def ranked(entries: list[tuple[Group, Entry]], cues: Cues) -> tuple[Unit, ...]:
         counts[group] += _size(one)
     entries.reverse()
     streams: dict[tuple[Group, float], list[Unit]] = {}
-    place, heads = 0, _Heads(cues)
+    place, heads = 0, _Heads()
     while entries:
         group, one = entries.pop()
         text, depth, below = written(one, group), 0, (0, 0)
         if isinstance(one, Quote):
             depth, place = one.depth, place + one.gap  # for the lines without a unit
-            below = heads.over(one)
-        count = counts[group]
+            below = heads.over(one, cues)
         positions[group] += _size(one)
-        position = positions[group] - 1
-        rated = _rated(one, group, cues, text, position=position, count=count, below=below)
+        at = {"position": positions[group] - 1, "count": counts[group]}
+        rate, weight, hard = _rated(one, group, cues, text, **at, below=below)
         place += 1
         # Made in one go: what `_replace` makes on the way stays allocated.
-        unit = Unit(text, group, one.message, rated.hard, rated.weight, place, depth)
-        streams.setdefault((group, rated.rate), []).append(unit)
+        unit = Unit(text, group, one.message, hard, weight, place, depth)
+        streams.setdefault((group, rate), []).append(unit)
     order = merge(*(_by_rank(units, rate) for (_, rate), units in streams.items()))
     return tuple(_framed([unit for *_, unit in order], cues))
 
@@ -126,13 +120,11 @@ def ranked(entries: list[tuple[Group, Entry]], cues: Cues) -> tuple[Unit, ...]:
 class _Heads:
     """The titles and leads over the quotes of a message, which are read in order."""
 
-    def __init__(self, cues: Cues) -> None:
-        self.cues = cues
-        self.message: int | None = None
-        self.titles = self.told = 0
-        self.concludes: int | None = None
+    message: int | None = None
+    concludes: int | None = None
+    titles = told = 0
 
-    def over(self, one: Quote) -> tuple[int, int]:
+    def over(self, one: Quote, cues: Cues) -> tuple[int, int]:
         """Return how far below the titles a quote is, and how many came before it there.
 
         A conclusion is above all others, and code below what is said of it.
@@ -144,16 +136,14 @@ class _Heads:
         if title := _OWN_TITLE.match(one.text):
             self.titles, self.told = len(title[1]), -1
         lead, is_lead, _ = one.text.lstrip("#*_ ").replace("：", ":").partition(":")
-        is_head = bool(title or is_lead) and words_in(lead) <= _WORDS_OF_HEAD
-        if self.concludes is None and is_head and self.cues.conclusions.begins(lead):
+        is_head = (title or is_lead) and words_in(lead) <= _WORDS_OF_HEAD
+        if self.concludes is None and is_head and cues.conclusions.begins(lead):
             self.concludes = one.depth
-        below = max(0, one.depth - self.titles)
         if self.concludes is not None:
             return -1, 0
-        if is_printed(one.text) and not _LINK.search(one.text):
-            return below + 1, self.told
-        self.told += 1
-        return below, self.told
+        is_code = is_printed(one.text) and not _LINK.search(one.text)
+        self.told += not is_code
+        return max(0, one.depth - self.titles) + is_code, self.told
 
 
 def _by_rank(units: list[Unit], rate: float) -> Iterator[tuple[float, int, Unit]]:
@@ -189,8 +179,7 @@ def with_room(quotes: Iterable[Quote], room: int, cues: Cues) -> list[Quote]:
             found.append(new)
         if len(found) > most or (new is None and kinds):
             for one in found[len(kinds) :]:
-                rated = _rated(one, SAID[one.user], cues)
-                kind = one.user, rated.rate, rated.weight
+                kind = one.user, *_rated(one, SAID[one.user], cues)[:2]
                 kinds.append(known.setdefault(kind, kind))
             repeated = _repeated(found)
             lost = _lost(found, kinds, room, repeated, cues)
@@ -328,13 +317,6 @@ def _points_back(text: str, cues: Cues) -> bool:
     return cues.pointers.begins(text.lstrip("*_`\"'([>"))
 
 
-class _Rated(NamedTuple):
-    rate: float
-    """That of its stream."""
-    weight: float
-    hard: bool = False
-
-
 def _rated(
     one: Entry,
     group: Group,
@@ -344,14 +326,14 @@ def _rated(
     position: int = 0,
     count: int = 1,
     below: tuple[int, int] = (0, 0),
-) -> _Rated:
-    """Return what the rank of an entry depends on.
+) -> tuple[float, float, bool]:
+    """Return the rate of an entry's stream, its weight, and whether it binds later work.
 
     `text` is how it is written, and `position` its place in its group of `count` entries. `below`
     is what `_Heads.over` says of it.
     """
     if isinstance(one, FileState):
-        return _Rated(_CHANGED_FILE if one.is_changed else _OTHER_FILE, -position)
+        return _CHANGED_FILE if one.is_changed else _OTHER_FILE, -position, False
     if group in {Group.USER, Group.EARLIER}:
         return _weighed(one, group, position / count, cues)
     rate, weight = _RATES[group], float(position)
@@ -371,21 +353,21 @@ def _rated(
     elif group is Group.AGENT:
         news = min(max(cues.news.count_in(one.text), below[0] < 0), 2)
         weight = _NEWS * news + weight / count
-    return _Rated(rate, weight)
+    return rate, weight, False
 
 
-def _weighed(one: Quote, group: Group, recency: float, cues: Cues) -> _Rated:
+def _weighed(one: Quote, group: Group, recency: float, cues: Cues) -> tuple[float, float, bool]:
     if one.pasted or (one.inner and group is Group.USER):
-        return _Rated(_LITTLE, recency)
+        return _LITTLE, recency, False
     weight, hard = weight_of(one.text, cues)
     if one.inner:
         # An aim without all that is done already would look open.
-        return _Rated(_RATES[Group.AGENT], recency - one.last, hard and one.last)
+        return _RATES[Group.AGENT], recency - one.last, hard and one.last
     if hard or group is Group.EARLIER:
-        return _Rated(_EARLIER if group is Group.EARLIER else _ORDERS, weight + recency, hard)
+        return _EARLIER if group is Group.EARLIER else _ORDERS, weight + recency, hard
     is_fact = values_in(one.text) or NAME.search(one.text)
     rate = _LITTLE if weight < 0 else _USERS_FACTS if is_fact else _USERS_REST
-    return _Rated(rate, weight + recency)
+    return rate, weight + recency, False
 
 
 # Words of the shortest unit that may be shortened, and the share of it that has to stay.
@@ -470,12 +452,13 @@ def _untold(units: Sequence[Unit]) -> Iterator[Unit]:
     paths = [f"/{word}" for word in re.split(r"[\s:]+", " ".join(listed))]
     for unit in units:
         command, _, outcome = _bare(unit.text).partition(" => ")
-        is_told, made = False, _MADE.fullmatch(outcome) if unit.group is Group.STEPS else None
         if unit.group is Group.RESULTS and command == "git diff --name-only":
             names = outcome.split(" / ")
             is_told = all(any(path.endswith(f"/{name}") for path in paths) for name in names)
-        elif made and all(map(_COMMITS.match, command_parts(command))):
-            is_told = any(_tells(one.text, made) for one in told)
+        else:
+            made = _MADE.fullmatch(outcome) if unit.group is Group.STEPS else None
+            is_told = made is not None and any(_tells(one.text, made) for one in told)
+            is_told = is_told and all(map(_COMMITS.match, command_parts(command)))
         if not is_told:
             yield unit
 

@@ -6,12 +6,7 @@ import re
 from collections.abc import Sequence
 from itertools import islice
 
-from policyctx.compaction.extractive.files import (
-    RAISED,
-    REPORTED,
-    Call,
-    parts_in,
-)
+from policyctx.compaction.extractive.files import RAISED, REPORTED, Call, parts_in
 from policyctx.compaction.extractive.texts import GAP, lines_in, marked, one_line, shortened
 
 # Of a result only the beginning and the end are looked at.

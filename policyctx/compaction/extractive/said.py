@@ -94,8 +94,7 @@ class Quote(NamedTuple):
     ago: int = 0
     """How many calls came after it, if the agent said it."""
     inner: bool = False
-    """Whether it is in the middle of a long message of the user, and no rule; or says how things
-    stood in an earlier summary."""
+    """Whether it is no rule in the middle of a long message, or says how things stood earlier."""
 
 
 def place_of(one: Quote) -> int:
@@ -165,9 +164,10 @@ def ends_of(
             middle = rest.popleft()
             is_inner = not cues_of().standing.found_in(middle.text)
             if is_newest or not is_inner:
-                yield _behind(middle._replace(inner=is_inner), is_gap=is_gap)
+                yield middle._replace(inner=is_inner, gap=middle.gap or int(is_gap))
             is_gap = is_inner and not is_newest
-        yield from (_behind(one, is_gap=is_gap and not i) for i, one in enumerate(rest))
+        yield from (one._replace(gap=one.gap or 1) for one in islice(rest, int(is_gap)))
+        yield from islice(rest, int(is_gap), None)
 
 
 def is_answer(text: str) -> bool:
@@ -181,11 +181,6 @@ def _without_template(quotes: Iterator[Quote], *, is_open: bool) -> Iterator[Quo
     is_bare = first.pasted and first.text.startswith(f"[{BARE_PROMPT},")
     yield first
     yield from (one for one in quotes if is_open or not (is_bare and one.text.startswith(QUOTED)))
-
-
-def _behind(one: Quote, *, is_gap: bool) -> Quote:
-    """Return a quote, with a mark if others are missing before it."""
-    return one._replace(gap=one.gap or 1) if is_gap else one
 
 
 def _of_agent(
@@ -204,8 +199,8 @@ def _of_agent(
     reply, told, is_asked, is_noted, typed = list[Item](), list[Item](), False, False, -1
     for item in (one for one in reading.items if one.message not in skipped):
         if item.kind == "assistant_message" and item.text:
-            is_short = is_noted and said and words_in(item.text[:_ENDS]) < REPLY
-            said += [item] * (not is_short)
+            if not (is_noted and said and words_in(item.text[:_ENDS]) < REPLY):
+                said.append(item)
         elif item.kind == "tool_call" or _RETURNED.match(item.text):
             reply = said[:1] if is_asked and said else reply
             is_asked = is_asked and not said

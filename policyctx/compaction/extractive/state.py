@@ -6,13 +6,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from policyctx.compaction.extractive.files import (
-    SCRATCH,
-    Call,
-    FileState,
-    command_parts,
-    parts_in,
-)
+from policyctx.compaction.extractive.files import SCRATCH, Call, FileState, command_parts, parts_in
 from policyctx.compaction.extractive.outcomes import (
     CHECKING,
     GIT,
@@ -194,11 +188,6 @@ class _Step(NamedTuple):
         return any(key.startswith(_CHANGE) for key in self.keys)
 
     @property
-    def is_known(self) -> bool:
-        """Whether it is a check or a change."""
-        return bool(self.checks) or self.is_change
-
-    @property
     def goes_on(self) -> bool:
         """Whether it was started in the background, and nothing said that it ended."""
         return self.outcome.startswith(STARTED)
@@ -301,7 +290,7 @@ def work_of(
             del steps[at]
         elif step.keys or _ids_begun(call):
             command = command or _named(call)
-            is_whole = not call.tool or (call is answered and not step.is_known)
+            is_whole = not call.tool or (call is answered and not (step.checks or step.is_change))
             outcome = outcome_of(call, command, _LONGEST_WHOLE * is_whole)
         else:
             is_new = call.message > changed and i >= len(calls) - _MANY
@@ -371,13 +360,9 @@ _MOST: Sequence[tuple[Callable[[_Step], object], int]] = (
 
 def _chosen(steps: Sequence[_Step], said: int) -> list[_Step]:
     """Return the steps that are still of use: before the last message those of a known kind."""
-    left = [
-        one
-        for one in steps
-        if one.goes_on
-        or one.outcome == NO_RESULT
-        or ((one is steps[-1] or not one.is_void) and (one.is_known or not 0 <= said > one.message))
-    ]
+    known = [one for one in steps if one.checks or one.is_change or not 0 <= said > one.message]
+    known = [one for one in known if one is steps[-1] or not one.is_void]
+    left = [one for one in steps if one.goes_on or one.outcome == NO_RESULT or one in known]
     kept = {id(one) for is_one, most in _MOST for one in [*filter(is_one, left)][-most:]}
     return [one for one in left if id(one) in kept]
 

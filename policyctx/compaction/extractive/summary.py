@@ -80,8 +80,6 @@ _ORDER = re.compile(
 _BINDS = re.compile(rf"{_ORDER.pattern}|.*(?:\bmust\b|必须)", re.IGNORECASE)
 # An id before a prompt that is long enough to be known again without it.
 _ID = re.compile(r"(?=\S*\d)[0-9a-f][0-9a-f-]{6,}:? (?=.{200})")
-# What counts where no counter is given.
-_TOKENIZER = "o200k_base"
 
 
 def gathered(
@@ -188,20 +186,17 @@ def _orders_in(text: str, told: Container[str]) -> Iterator[Quote]:
     """
     pieces = list(pieces_of(text))
     is_prose = not any(_TITLE.fullmatch(one.text) for one in pieces)
-    section, title, titles, above = -1, "", list[Quote](), 0
+    section, is_quoted, titles, above = -1, False, list[Quote](), 0
     for one in (one for one in pieces if one.text.strip('"“”') not in told):
         leads = one.text.endswith(_LEADS) and _OF_USER.search(one.text)
         if leads or _TITLE.fullmatch(one.text):
-            section, title, above = section - 1, one.text, sys.maxsize
-            titles = [Quote(title, section, user=False)]
-        elif not one.pasted and (is_prose or _is_quoted(title) or _ORDER.match(one.text)):
+            section, above = section - 1, sys.maxsize
+            is_quoted = any(sign.search(one.text) for sign in (_OF_USER, _DONE, _OPEN, _AIM))
+            titles = [Quote(one.text, section, user=False)]
+        elif not one.pasted and (is_prose or is_quoted or _ORDER.match(one.text)):
             yield from titles
             titles, above = [], min(above, one.depth)
             yield Quote(one.text, section, user=False, depth=1 + one.depth - above)
-
-
-def _is_quoted(title: str) -> bool:
-    return any(one.search(title) for one in (_OF_USER, _DONE, _OPEN, _AIM))
 
 
 def _as_it_stood(quotes: Iterable[Quote], *, is_over: bool) -> Iterator[Quote]:
@@ -327,15 +322,12 @@ def _shortest(order: Sequence[Unit], layout: Layout, limits: Sequence[Limit]) ->
     return SummaryLine(text, unit)
 
 
-def _words_in_lines(text: str) -> int:
-    """Return the number of words; those of one line at a time are in memory."""
-    return sum(map(words_in, lines_in(text)))
-
-
 def limits_of(history: History, settings: Summary, counter: TokenCounter | None) -> list[Limit]:
     """Return the limits of a summary, as the policy sets them."""
-    counter = counter_for(_TOKENIZER) if counter is None else counter
-    limits = [Limit(settings.max_words, _words_in_lines, first_words)]
+    counter = counter_for("o200k_base") if counter is None else counter
+    # The words of one line at a time are in memory.
+    words = Limit(settings.max_words, lambda text: sum(map(words_in, lines_in(text))), first_words)
+    limits = [words]
     if settings.max_chars is not None:
         limits.append(Limit(settings.max_chars, len, lambda text, most: text[:most]))
     if settings.max_tokens is not None:

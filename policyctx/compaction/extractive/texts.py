@@ -304,7 +304,7 @@ def _with_lists(text: str, *, of_agent: bool) -> Iterator[tuple[str, bool, int]]
     """
     entries = chain(_entries_in(text), (("", None, False, 0),))
     titles = led = 0
-    was_item = False
+    was_item, forbids = False, cues_of().negations.found_in
     # The repeated leads, the outermost first: how many items lead an entry below each, what is
     # repeated there, and how many of these items are not written.
     above = [(0, "", 0)]
@@ -320,7 +320,7 @@ def _with_lists(text: str, *, of_agent: bool) -> Iterator[tuple[str, bool, int]]
         text, is_next_title, is_listed, depth = after
         leads = (title or (is_lead and is_listed)) and text and not is_next_title
         leads = leads and (not is_item or depth > below)
-        if leads and not of_agent and _turns_around(bare):
+        if leads and not of_agent and words_in(bare) <= _SHORT_LEAD and forbids(bare):
             repeated += f"{bare}{':' * bool(title)} "
             above.append((below + is_item, repeated, hidden + is_item))
             titles = len(title[1]) - 1 if title else titles
@@ -369,11 +369,6 @@ def _sentences_in(line: str) -> Iterator[str]:
             yield line[at : end.start()]
             at = end.end()
     yield line[at:]
-
-
-def _turns_around(lead: str) -> bool:
-    """Whether each entry needs the title or lead before it, to not say the opposite."""
-    return words_in(lead) <= _SHORT_LEAD and cues_of().negations.found_in(lead)
 
 
 def _in_lines(sentence: str) -> Iterator[str]:
