@@ -127,11 +127,9 @@ def calls_in(reading: Reading, skipped: frozenset[int], cues: Cues) -> Iterator[
             asked = item
         reply = _REPLY.match(item.text) if asked and item.kind == "user_message" else None
         if asked and reply and (reply[1] or is_in_text):
-            is_in_text = True
-            code = f"exit code {reply[1]}\n" if reply[1] else ""
+            is_in_text, code = True, f"exit code {reply[1]}\n" if reply[1] else ""
+            ended, failed = code + item.text[reply.end() :], bool(_EXIT.match(code))
             for command in _ACTION.findall(asked.text)[-1:]:
-                ended = code + item.text[reply.end() :]
-                failed = bool(_EXIT.match(code))
                 yield Call("bash", asked.message, asked, {"command": command}, ended, failed)
         if item.kind == "user_message" and _NOTICE.match(item.text):
             noted = {name: one_line(text) for name, text in _NOTED.findall(item.text)}

@@ -159,11 +159,9 @@ revisions = now|actually|instead|rather|please|then|make it|make that|change|cha
     |modifies|modifying|edit|edits|edited|editing|alter|altered|changes|changing|time|times|make|per
 failures = error|traceback|exception|failed|failure|fatal|not found|denied|no such|cannot|panic
     |unable|refused|timed out|timeout|invalid
-pointers = that|this|these|those|it|they|such|both|neither|the rest/others/other/latter/former
+pointers = that|this|these|those|it|they|such|both|neither|the rest/others/other/latter/former/same
     |everything/all/anything else|otherwise|besides|apart/aside from that/this/these|other than that
-    |the same
-conclusions = tl;dr|summary|what changed|changes|fix|next|next steps|conclusion|result|results
-    |outcome|verdict|recommendation|recommended|bottom line|gaps|still open|open questions
+conclusions = tl;dr|summary|what changed|changes|fix|next|conclusion|result/results|verdict|gaps
 abbreviations = mr|mrs|ms|dr|prof|st|jr|sr|e.g|i.e|etc|vs|cf|approx|dept|fig|figs|vol|resp|esp|incl
     |excl|misc|al|pp|no|ch|sec
     """,

@@ -30,8 +30,8 @@ GIT = re.compile(
     r"|(?:tag|branch)(?=(?: -[CDFMcdfmsu]\S*| --(?:delete|force|move))?\s+[^-\s]))(?![\w-])"
 )
 CHECKING = re.compile(
-    r"(?:py|unit)?tests?|runtests(?:\.py)?|jest|vitest|mocha|tox|nox|rspec|phpunit|ctest|check|lint|eslint|ruff"
-    r"|flake8|mypy|pyright|tsc|clippy|vet|credo|typecheck|build|compile|verify|make|ninja"
+    r"(?:py|unit)?tests?|runtests(?:\.py)?|jest|vitest|mocha|tox|nox|rspec|phpunit|ctest|check|lint"
+    r"|eslint|ruff|flake8|mypy|pyright|tsc|clippy|vet|credo|typecheck|build|compile|verify|make|ninja"
     r"|gradlew?|mvn|javac?|msbuild|xcodebuild",
     re.IGNORECASE,
 )
@@ -145,10 +145,6 @@ def outcome_of(call: Call, command: str, most: int = 0) -> str:
         before += f"{missing} lines … " if is_counted else ""
     shown = [*errors, *shown]
     words = before + (marked(shown, said) or " … ".join(shown))
-    if errors and len(words) > LONGEST_WORDS:
-        # The first error and the last line are not to be in what is cut out.
-        half = LONGEST_WORDS // 2 - 1
-        words = " … ".join(shortened(one, half) for one in dict.fromkeys((errors[0], shown[-1])))
     first = (line.removeprefix(GAP) for line in warned[: not errors])
     words = shortened(" … ".join(dict.fromkeys(filter(None, (words, *first)))), LONGEST_WORDS)
     return ": ".join(filter(None, (code, words))) or (UNQUOTED if told else NO_OUTPUT)
