@@ -125,7 +125,7 @@ class Summary(Section):
         Field(examples=[{"sections": True, "min_words": 30}, False]),
     ] = SummaryCheck()
     """What a summary must have to be accepted. `false` accepts every answer that is not empty;
-    `true`, where it is written, has the defaults of a built-in summarizer for every other one."""
+    `true`, where it is written, also checks that of a callable."""
     verify: bool | None = None
     """Compare a model's summary with the extractive one: orders, limits and exact values of the
     user that it lacks are appended. Default: `true` for a built-in summarizer that asks a model,
