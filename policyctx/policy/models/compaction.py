@@ -67,7 +67,7 @@ class Summary(Section):
     """Ask at the end of the session's own request, which the provider reads from its cache. `false`
     sends the history as a record to `model`."""
     max_words: Annotated[int, Field(ge=1)] = 1200
-    """Words asked for; a CJK character, or 64 characters without a space, count as one. Of
+    """Words asked for; a CJK character, or 32 characters without a space, count as one. Of
     `max_words`, `max_tokens`, `max_chars` and `max_share` the least counts, and the extractive
     summary never exceeds it."""
     max_tokens: Annotated[int | None, Field(ge=1)] = None
