@@ -1,12 +1,13 @@
 """Holds the detector of regret against the labels that people gave.
 
-    python -m benchmarks.regret.judge LABELS TRACES [--half development|frozen|later] [--draw N]
+    python -m benchmarks.regret.judge LABELS TRACES… [--half development|frozen|later] [--draw N]
+    python -m benchmarks.regret.judge benchmarks/regret/blind.jsonl TRACES… --units blind.jsonl
 
 `LABELS` is a file of JSON lines, or a folder of such files; each line is one judgement of one unit
 of `units.jsonl`: `{"id", "needed", "kind", "range", …}`. Who judged is in `labeller`, or else in
 the file's name: `labels-A1.jsonl` is by `A`. A unit is needed where most of its judgements say so;
 a unit without a majority is left out and counted, and so is one whose item the policy no longer
-removes. Only recordings of the half are opened.
+removes. Only recordings of the half are opened; with `--units` those of all units of that file.
 
 The interval of each figure is from the 2.5th to the 97.5th percentile of a bootstrap over sessions.
 A weighted figure counts each unit by the inverse of the probability with which it was drawn.
@@ -22,7 +23,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
-from itertools import combinations
+from itertools import chain, combinations
 from pathlib import Path
 from typing import Any
 
@@ -172,17 +173,18 @@ def found_in(unit: Mapping[str, Any], session: SimulatedSession) -> Found:
 
 
 def detected(
-    units: Iterable[Mapping[str, Any]], traces: Path, half: str
+    units: Iterable[Mapping[str, Any]], traces: Path, half: str | None
 ) -> Iterator[tuple[Mapping[str, Any], Found]]:
-    """Yield the units of a half with what the detector says; other recordings stay closed.
+    """Yield the units of a half, None for all, with what the detector says.
 
-    Units of recordings in another folder are left out.
+    Other recordings stay closed. Units of recordings in another folder are left out.
     """
     policies = {name: OffloadPolicy.load(str(HERE / f"{name}.yaml")) for name in POLICIES}
     half_of = halves(traces)
     wanted: dict[str, dict[str, list[Mapping[str, Any]]]] = defaultdict(lambda: defaultdict(list))
     for unit in units:
-        if half_of.get(unit["file"]) == half:
+        is_of_half = half is None or half_of.get(unit["file"]) == half
+        if is_of_half and (traces / unit["file"]).is_file():
             wanted[unit["file"]][unit["session"]].append(unit)
     for file, by_session in wanted.items():
         for recording in recordings_in(traces / file):
@@ -355,14 +357,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.regret.judge")
     parser.add_argument("labels", type=Path, help="a file of JSON lines, or a folder of them")
-    parser.add_argument("traces", type=Path, help="the folder of the recordings")
+    parser.add_argument("traces", type=Path, nargs="+", help="the folders of the recordings")
     parser.add_argument("--half", choices=["development", "frozen", "later"], default="development")
     parser.add_argument("--draw", type=int, choices=sorted(DRAWS), help="only units of this draw")
+    parser.add_argument("--units", help="a file of units beside this module, all of them")
     parser.add_argument("--wrong", action="store_true", help="list the units that differ")
     given = parser.parse_args(arguments)
     labels = judgements(given.labels)
-    units = units_drawn(given.draw)
-    judged = judging(labels, detected(units, given.traces, given.half))
+    units = units_drawn(given.draw, HERE / (given.units or "units.jsonl"))
+    half = None if given.units else given.half
+    found = (detected(units, folder, half) for folder in given.traces)
+    judged = judging(labels, chain.from_iterable(found))
     print("\n".join(report(judged, labels)))
     if given.wrong:
         print("\n".join(wrong(judged)))

@@ -60,9 +60,9 @@ KEY = ("file", "session", "policy", "part", "position", "absence")
 """What tells a unit from the others."""
 
 
-def units_drawn(draw: int | None = None) -> list[dict[str, Any]]:
-    """Return the units of `units.jsonl`, or those of one draw."""
-    with (HERE / "units.jsonl").open(encoding="utf-8") as lines:
+def units_drawn(draw: int | None = None, file: Path = HERE / "units.jsonl") -> list[dict[str, Any]]:
+    """Return the units of a file, or those of one draw."""
+    with file.open(encoding="utf-8") as lines:
         units = [json.loads(line) for line in lines]
     return [unit for unit in units if draw in {None, unit["draw"]}]
 

@@ -121,7 +121,7 @@ def gc(
         str | None, option("Take `store.retention` and `store.compress` of this policy.")
     ] = None,
     ended: Annotated[
-        bool, option("No session here goes on: no placeholder is live.", "--ended")
+        bool, option("No session here goes on: no placeholder is live, nothing too new.", "--ended")
     ] = False,
     idle: Annotated[
         str | None, option("A session that wrote nothing for this time has ended: 7d.")
@@ -135,9 +135,10 @@ def gc(
 ) -> None:
     """Remove what retention allows, and compress what no placeholder names.
 
-    What a live placeholder names always stays, and so does what was saved in the last hour. Without
-    a limit nothing is removed. Acts on every session in the folder; with `--session`, on what only
-    that one names; with `--all`, on every session in ROOT and in the folders below it.
+    What a live placeholder names always stays, and without --ended so does what was saved in the
+    last hour. Without a limit nothing is removed. Acts on every session in the folder; with
+    `--session`, on what only that one names; with `--all`, on every session in ROOT and in the
+    folders below it.
 
     Example: policyctx store gc ~/.agent/context --all --max-bytes 5GB --idle 7d --dry-run
     """

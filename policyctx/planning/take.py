@@ -494,8 +494,8 @@ def source_of(conversation: Conversation, position: int) -> RecallSource | None:
 
 def _finds_again(found: str, conversation: Conversation) -> bool:
     """Return whether all that a search found is in files of the store."""
-    matches = [*filter(None, map(_MATCH.match, found.split("\n")))]
-    return bool(matches) and all(_file_of(match[1], conversation) for match in matches)
+    paths = {match[1] for match in map(_MATCH.match, found.split("\n")) if match}
+    return bool(paths) and all(_file_of(path, conversation) for path in paths)
 
 
 def _read_by_rule(item: Item, call: Item, conversation: Conversation) -> File | None:

@@ -362,7 +362,7 @@ def _unsettled() -> re.Pattern[str]:
     return re.compile(f"[{re.escape(''.join(unsettled))}]")
 
 
-WORD_CHARS = 64
+WORD_CHARS = 32
 """Characters of the longest word that counts as one."""
 
 

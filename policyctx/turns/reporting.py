@@ -311,7 +311,8 @@ class Notices:
         further = range(before if before <= count else count - 1, count)
         left = (_tokens_left(message, conversation, fates) for message in further)
         if not self._is_over_window or any(one > window for one in left):
-            yield _over_window(tokens, window, conversation, fates, facts, place=place)
+            fails = bool(self.writes.problem)
+            yield _over_window(tokens, window, conversation, fates, facts, place=place, fails=fails)
         self._is_over_window = True
 
     def _unknown_windows(self, policy: OffloadPolicy, facts: Facts) -> Iterator[str]:
@@ -478,6 +479,7 @@ def _over_window(
     facts: Facts,
     *,
     place: Callable[[int], int] = int,
+    fails: bool = False,
 ) -> str:
     size = (
         f"the request has about {tokens:,} tokens, more than the context window of {window:,}: the"
@@ -504,9 +506,10 @@ def _over_window(
             " compaction takes many small ones"
         )
     name = " ".join(filter(None, (largest.type, largest.item_id, largest.tool)))
+    stopped = "; nothing is offloaded while the store fails"
     return (
         f"{size}; the largest item that stays is {name} in message {place(largest.message)}, with"
-        f" {most:,} tokens{_advice(largest, most, conversation)}"
+        f" {most:,} tokens{stopped if fails else _advice(largest, most, conversation)}"
     )
 
 

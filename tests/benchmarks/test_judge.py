@@ -132,6 +132,12 @@ def test_units_have_a_draw_and_are_labelled_by_their_ids() -> None:
     assert set(labels) <= {unit["id"] for unit in units}
 
 
+def test_every_unit_that_was_labelled_blind_has_a_label() -> None:
+    units = units_drawn(file=HERE / "blind.jsonl")
+    assert len(units) == 60
+    assert set(judgements(HERE / "blind.jsonl")) == {unit["id"] for unit in units}
+
+
 def test_a_weighted_share_counts_a_unit_by_the_inverse_of_its_probability() -> None:
     labels = {name: [said("a", needed=True)] for name in ("u1", "u2")}
     found = [(unit("u1"), USED), (unit("u2", probability=0.25), NOTHING)]

@@ -201,20 +201,20 @@ def test_what_was_read_back_is_explained(tmp_path: Path) -> None:
     messages = session_of(large)
     root = tmp_path / "root"
     Session(str(file), root=root, session_id="s").apply(messages)
-    for call_id, tool, given in (
-        ("r", "read_offloaded", {"path": "c0"}),
-        ("f", "search_offloaded", {"query": "x"}),
+    for call_id, tool, given, found in (
+        ("r", "read_offloaded", {"path": "c0"}, large),
+        ("f", "search_offloaded", {"query": "x"}, f"tool_result/Bash/c0.md:1: {large}"),
     ):
-        messages += [call(call_id, tool, given), results((call_id, large))]
+        messages += [call(call_id, tool, given), results((call_id, found))]
     (tmp_path / "m.json").write_text(json.dumps(messages), encoding="utf-8")
     options = (file, tmp_path / "m.json", "--root", root, "--session-id", "s")
     shown = policyctx("explain", *options).stdout
     assert ": offload, without a copy: it was read from tool_result/Bash/c0.md\n" in shown
     assert ": clear, without a copy: the call can be made again\n" in shown
     report = json.loads(policyctx("explain", *options, "--json").stdout)["items"]
-    found = {(i["item_id"], i["decision"]): i["read_back"] for i in report}
-    assert found["r", "offload"]
-    assert not found["f", "clear"]
+    decided = {(i["item_id"], i["decision"]): i["read_back"] for i in report}
+    assert decided["r", "offload"]
+    assert not decided["f", "clear"]
 
 
 def test_a_number_of_results_from_code_is_shown_as_such(tmp_path: Path, messages: Path) -> None:

@@ -147,3 +147,14 @@ def test_a_removed_folder_is_reported_if_its_records_cannot_be_read(store: Faili
     store.failing = {"records"}
     warnings = session.apply([*FULL, user("more")]).warnings
     assert any("2 placeholders name files in it" in warning for warning in warnings)
+
+
+def test_a_request_larger_than_the_window_is_not_blamed_on_the_policy_while_the_store_fails(
+    store: FailingStore,
+) -> None:
+    small = policy("extends: coding-agent\nmodel: {context_window: 1000}\n")
+    store.failing.add("save")
+    result = Session(small, store=store, session_id="s").apply(session_of(*["word " * 900] * 8))
+    [size, stopped] = result.warnings
+    assert size.endswith("; nothing is offloaded while the store fails")
+    assert stopped.startswith("offloading has stopped: ")

@@ -451,9 +451,12 @@ def test_presets_offload_what_was_read_back_and_cannot_fit(
 ) -> None:
     running, messages = session(tmp_path, name), session_of(LARGE)
     (file,) = running.apply(messages).files
-    asked = {"query": "log"} if tool == "search_offloaded" else {"path": str(file)}
+    asked, found = {"path": str(file)}, LARGE
+    if tool == "search_offloaded":
+        asked = {"query": "log"}
+        found = "\n".join(f"{file}:{i}: {line}" for i, line in enumerate(LARGE.split("\n"), 1))
     for again in ("r1", "r2"):
-        messages += [call(again, tool, asked), results((again, LARGE))]
+        messages += [call(again, tool, asked), results((again, found))]
         result = running.apply(messages)
         assert result.warnings == ()
         assert (result.offloaded_count, len(result.files)) == (0, 0)

@@ -23,6 +23,8 @@ _MOST_READ = 400_000
 _LONGEST = 480
 # A word that no sentence has, such as base64 or minified code, and the characters of it to quote.
 _UNBROKEN, _QUOTED_OF_IT = re.compile(rf"[^\s{CJK[1:-1]}]{{{_LONGEST},}}"), 120
+# Many lines that each are one such word, such as checksums or a table.
+_COLUMN = re.compile(rf"((?:^[^\s{CJK[1:-1]}]{{16,}}\n){{30,}})", re.MULTILINE)
 # Words of a title or lead that is repeated before each entry, if it forbids them.
 _SHORT_LEAD = 6
 # Words of a message that is one piece.
@@ -169,8 +171,10 @@ def _fenced(text: str) -> Iterator[tuple[str, bool]]:
         if is_block and not is_long:
             # A line with a space before it is one piece.
             yield f" {' / '.join(filter(None, map(one_line, part.splitlines())))}", False
+        elif is_block:
+            yield part, True
         else:
-            yield part, is_block
+            yield from ((one, j % 2 == 1) for j, one in enumerate(_COLUMN.split(part)))
 
 
 def _parts(text: str) -> Iterator[tuple[str, bool]]:

@@ -67,7 +67,7 @@ class Summary(Section):
     """Ask at the end of the session's own request, which the provider reads from its cache. `false`
     sends the history as a record to `model`."""
     max_words: Annotated[int, Field(ge=1)] = 1200
-    """Words asked for; a CJK character, or 64 characters without a space, count as one. Of
+    """Words asked for; a CJK character, or 32 characters without a space, count as one. Of
     `max_words`, `max_tokens`, `max_chars` and `max_share` the least counts, and the extractive
     summary never exceeds it."""
     max_tokens: Annotated[int | None, Field(ge=1)] = None
@@ -125,7 +125,7 @@ class Summary(Section):
         Field(examples=[{"sections": True, "min_words": 30}, False]),
     ] = SummaryCheck()
     """What a summary must have to be accepted. `false` accepts every answer that is not empty;
-    `true`, where it is written, has the defaults of a built-in summarizer for every other one."""
+    `true`, where it is written, also checks that of a callable."""
     verify: bool | None = None
     """Compare a model's summary with the extractive one: orders, limits and exact values of the
     user that it lacks are appended. Default: `true` for a built-in summarizer that asks a model,

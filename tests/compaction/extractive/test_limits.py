@@ -98,8 +98,32 @@ def test_a_text_without_spaces_is_quoted_by_its_ends(
 def test_words_without_spaces_count_by_their_length() -> None:
     lines = [user(f"{i}: {'QmFzZTY0' * 40}") for i in range(500)]
     summary = extractive_summary(History(lines), Summary())
-    assert len(summary) < 64 * Summary().max_words
-    assert first_words("ab " + "x" * 200, 2) == "ab " + "x" * 64
+    assert len(summary) < 32 * Summary().max_words
+    assert first_words("ab " + "x" * 200, 2) == "ab " + "x" * 32
+
+
+@pytest.mark.parametrize("say", [user, said])
+@pytest.mark.parametrize("line", ["{:064x}", "https://a.example/{}?at=1", '{{"id":{},"value":1}}'])
+def test_a_table_of_lines_without_spaces_is_one_line(
+    line: str, say: Callable[[str], Message]
+) -> None:
+    table = "\n".join(line.format(i) for i in range(2000))
+    messages = [user("Never push to main."), say(f"Here it is:\n{table}\nDone."), user("Go on.")]
+    summary = extractive_summary(History(messages), Summary())
+    assert len(summary) < 1000
+    assert re.search(r", 200[01] lines, ", summary)
+
+
+def test_a_few_long_lines_of_the_agent_are_quoted() -> None:
+    paths = [f"src/components/part_{i}.tsx" for i in range(20)]
+    summary = extractive_summary(History([user("Go."), said("\n".join(paths))]), Summary())
+    assert all(path in summary for path in paths)
+
+
+def test_many_lines_of_chinese_are_quoted() -> None:
+    lines = [f"第{i}步把超时的上限改为三十秒并且重新启动服务" for i in range(40)]
+    summary = extractive_summary(History([user("开始"), said("\n".join(lines))]), Summary())
+    assert all(line in summary for line in lines)
 
 
 COUNTER = counter_for("o200k_base")

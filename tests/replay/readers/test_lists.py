@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, get_args, get_type_hints
 
 import pytest
+from openai.types.responses.response_input_item_param import ResponseInputItemParam
 
 from policyctx.errors import UnreadableRecordingError
 from policyctx.tokens.usage import Usage
@@ -151,6 +153,34 @@ def test_items_are_one_recording(first: Record, read: Any) -> None:
     assert (recording.format, lengths(recording)) == ("chat", [starts, 4])
     assert recording.messages() == listed
     assert (recording.records, recording.not_understood) == (7, {})
+
+
+def test_each_type_of_item_of_the_sdk_is_an_item() -> None:
+    kinds = [get_type_hints(one).get("type", str) for one in get_args(ResponseInputItemParam)]
+    named = {name for kind in kinds for name in _literals(kind)}
+    assert {"mcp_list_tools", "image_generation_call", "item_reference"} < named
+    listed = [
+        GO,
+        *(
+            {"type": name, "role": "user", "content": "x"}
+            if name == "message"
+            else {"type": name, "call_id": "c", "id": "c"}
+            for name in sorted(named)
+        ),
+        SO,
+    ]
+    recording = read_one(listed)
+    assert recording.not_understood == {}
+    assert recording.messages() == listed
+
+
+def _literals(kind: Any) -> Iterator[str]:
+    """The texts in a type, such as `Required[Literal["message"]]`."""
+    for one in get_args(kind):
+        if isinstance(one, str):
+            yield one
+        else:
+            yield from _literals(one)
 
 
 def test_a_message_of_the_model_joins_the_call_before_it() -> None:
