@@ -60,7 +60,7 @@ def test_a_window_that_slides_costs_the_same_however_much_left_before(
     unit: str, tmp_path: Path
 ) -> None:
     cost_of_last_turns(20, unit, tmp_path)  # what is called once
-    few, many = (cost_of_last_turns(rounds, unit, tmp_path) for rounds in (30, 90))
+    few, many = (cost_of_last_turns(rounds, unit, tmp_path) for rounds in (40, 160))
     assert many < 1.1 * few
 
 
