@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.cli.running import stop_server
+from tests.drawing import IS_LONG
 from tests.integrations.heavy.environments import left_out
 
 # What is collected stays to the end, so a collection of garbage would find nothing in it.
@@ -27,10 +28,10 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 # ones all night. `HYPOTHESIS_PROFILE` chooses.
 SLOW = [HealthCheck.too_slow]
 settings.register_profile(
-    "ci", max_examples=15, deadline=None, derandomize=True, suppress_health_check=SLOW
+    "ci", max_examples=10, deadline=None, derandomize=True, suppress_health_check=SLOW
 )
 settings.register_profile(
-    "quick", max_examples=10, deadline=None, derandomize=True, suppress_health_check=SLOW
+    "quick", max_examples=5, deadline=None, derandomize=True, suppress_health_check=SLOW
 )
 settings.register_profile("long", max_examples=10_000, deadline=None, suppress_health_check=SLOW)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
@@ -85,7 +86,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         clients = [item for item in items if item.get_closest_marker("clients")]
         config.hook.pytest_deselected(items=clients)
         items[:] = [item for item in items if not item.get_closest_marker("clients")]
-    if os.environ.get("HYPOTHESIS_PROFILE") == "long":
+    if IS_LONG:
         for item in items:
             item.add_marker(pytest.mark.timeout(0))
 

@@ -18,6 +18,7 @@ from policyctx.integrations.bedrock_shape import BedrockShape
 from policyctx.integrations.google_contents import GoogleShape
 from policyctx.messages.fillers import FILLER
 from policyctx.planning.compiled import OffloadPolicy
+from tests.drawing import rotated
 from tests.fuzz.conversations import Writer
 from tests.fuzz.memory_store import MemoryStore
 from tests.policies import policy
@@ -68,8 +69,13 @@ def _policies() -> Iterator[Any]:
     )
 
 
-EACH_POLICY = pytest.mark.parametrize("steps", [*_policies()])
-EACH_CALLER = pytest.mark.parametrize("caller", ["keeps", "feeds back", "restarts"])
+EACH = pytest.mark.parametrize(
+    ("steps", "caller"),
+    [
+        pytest.param(*one.values, caller, id=f"{one.id}-{caller}")
+        for one, caller in rotated(_policies(), ["keeps", "feeds back", "restarts"], one_in=3)
+    ],
+)
 
 
 class _Lenient(BedrockShape):
@@ -151,8 +157,7 @@ class _Caller:
                     self._session = self._opened()
 
 
-@EACH_CALLER
-@EACH_POLICY
+@EACH
 def test_a_list_that_alternates_is_sent_alternating(steps: str, caller: str) -> None:
     compiled, decided = policy(_HEAD + steps), 0
     for seed in range(SESSIONS):
@@ -166,8 +171,7 @@ def test_a_list_that_alternates_is_sent_alternating(steps: str, caller: str) -> 
 
 
 @pytest.mark.slow
-@EACH_CALLER
-@EACH_POLICY
+@EACH
 def test_fillers_change_nothing_else(steps: str, caller: str) -> None:
     compiled = policy(_HEAD + steps)
     if "messages: 0" in steps:

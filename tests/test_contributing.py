@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.drawing import in_profile
+
 ROOT = Path(__file__).parents[1]
 GUIDE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 DIFFS = re.findall(r"^```diff\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
@@ -30,18 +32,18 @@ OLDEST = "scripts/test-oldest"
 # What has to pass beside the tests of a diff and those of the definitions.
 ALSO = {
     "gate": ["tests/policy/test_diagnostics.py"],
-    "host": [
-        "tests/hosts/test_host_shapes.py",
-        "tests/integrations/test_missing_packages.py",
-        "-k=murmur",
-    ],
-    "reader": ["tests/replay/test_registered.py", "-k=table or lyre or session"],
+    "host": ["tests/hosts/test_host_shapes.py", "tests/integrations/test_missing_packages.py"],
+    "reader": ["tests/replay/test_registered.py"],
 }
+# The tests that are chosen from those, beside the own ones of the diffs and the definitions.
+CHOSEN = {"host": ["murmur"], "reader": ["table", "lyre", "session"]}
 # The long profile applies each diff to a copy of its own. CI applies to one copy those whose tests
-# run without a choice and whose reference is translated.
-IS_LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
+# run without a choice and whose reference is translated, and the others to another.
 APART = [(name,) for name in NAMES]
-TOGETHER = [("gate", "fact", "shape", "command"), ("action",), ("host",), ("reader",)]
+TOGETHER = [("gate", "fact", "shape", "command"), ("action", "host", "reader")]
+# A run of pytest loads the plugins that the tests use, not every installed one.
+PLUGINS = "-p pytest_bdd.plugin -p policyctx.testing.plugin -p pytest_timeout -p xdist.plugin"
+FEW_PLUGINS = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": PLUGINS}
 
 
 def files_of(diff: str) -> list[str]:
@@ -112,7 +114,8 @@ def change(lines: list[str], start: int, hunk: list[str]) -> None:
 
 def run_tests(folder: Path, *paths: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *paths]
-    return subprocess.run(command, cwd=folder, text=True, capture_output=True, check=False)
+    env = os.environ | FEW_PLUGINS
+    return subprocess.run(command, cwd=folder, env=env, text=True, capture_output=True, check=False)
 
 
 @pytest.fixture(scope="module")
@@ -151,7 +154,7 @@ def test_a_host_touches_five_files_beside_its_own_with_the_changelog() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("names", APART if IS_LONG else TOGETHER, ids="-".join)
+@pytest.mark.parametrize("names", in_profile(TOGETHER, APART), ids="-".join)
 def test_worked_diffs_apply_and_their_tests_pass(
     names: tuple[str, ...], failing: set[str], tmp_path: Path
 ) -> None:
@@ -169,7 +172,10 @@ def test_worked_diffs_apply_and_their_tests_pass(
         run = subprocess.run(command, cwd=project, text=True, capture_output=True, check=False)
         why = f"scripts/docs refuses the guide's {names}; is it here already?\n{run.stderr}"
         assert (run.returncode, run.stderr) == (0, ""), why
-    run = run_tests(project, *dict.fromkeys((*own, *run_too)))
+    chosen = [word for name in names for word in CHOSEN.get(name, ())]
+    if chosen:
+        chosen += ["definitions", *(Path(path).stem for path in own)]
+    run = run_tests(project, *dict.fromkeys((*own, *run_too)), "-k", " or ".join(chosen))
     assert run.returncode == 0, run.stdout + run.stderr
 
 

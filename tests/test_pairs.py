@@ -42,6 +42,7 @@ from policyctx.session import Session
 from policyctx.store.filesystem import ContextFileSystem
 from policyctx.store.restoring import restorer
 from tests.conversations import chat_calls, chat_result, picture, session_of
+from tests.drawing import rotated
 from tests.fuzz.memory_store import MemoryStore
 from tests.fuzz.rules import broken
 from tests.openai_rules import broken_promises
@@ -445,9 +446,9 @@ def around(where: Where, pair: list[Message]) -> list[Message]:
     return [*said, *said, *pair, said[1], said[0]]
 
 
-@pytest.mark.parametrize("kept", [0, 1, 2, 3, 4, 5, 6])
-@pytest.mark.parametrize(("where", "name"), PAIRS | SAME_IDS)
-def test_a_compaction_parts_no_pair(where: Where, name: str, kept: int) -> None:
+@pytest.mark.parametrize(("pair", "kept"), rotated(PAIRS | SAME_IDS, range(7), one_in=3))
+def test_a_compaction_parts_no_pair(pair: tuple[Where, str], kept: int) -> None:
+    where, name = pair
     """The list grows by one message at each call."""
     shapes = SHAPES.get(where, ())
     session = session_with("compact", kept=kept, shapes=shapes)
@@ -507,13 +508,14 @@ RUNNING: dict[tuple[Where, str], tuple[list[Message], Message]] = {
 }
 
 
-@pytest.mark.parametrize("kept", [1, 2, 3])
-@pytest.mark.parametrize("rounds", [1, 2, 5])
-@pytest.mark.parametrize(("where", "name"), RUNNING)
+@pytest.mark.parametrize(
+    ("call", "rounds", "kept"), rotated(RUNNING, [1, 2, 5], [1, 2, 3], one_in=3)
+)
 def test_a_compaction_keeps_a_call_that_runs_over_rounds_of_other_calls(
-    where: Where, name: str, rounds: int, kept: int
+    call: tuple[Where, str], rounds: int, kept: int
 ) -> None:
     """The host passes the list that `apply` returned, with one message more each time."""
+    where, name = call
     first, answer = RUNNING[where, name]
     more = [message for i in range(rounds) for message in round_of(where, f"r{i}")]
     running = [*first, *more, answer]
@@ -771,8 +773,12 @@ def of_late(where: str) -> tuple[list[Message], list[Message]]:
     return said, LATE[where]  # type: ignore[index]
 
 
-@pytest.mark.parametrize("how", ["apply", "async", "plan first", "restart", "in place"])
-@pytest.mark.parametrize("where", [*LATE, *LATE_OF_HOSTS])
+@pytest.mark.parametrize(
+    ("where", "how"),
+    rotated(
+        [*LATE, *LATE_OF_HOSTS], ["apply", "async", "plan first", "restart", "in place"], one_in=3
+    ),
+)
 def test_a_late_result_in_the_returned_list_is_a_text_of_the_user_behind_the_summary(
     where: str, how: str
 ) -> None:

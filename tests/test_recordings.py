@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -19,6 +18,7 @@ from policyctx.messages.validity import new_problems
 from policyctx.replay.reading import recordings_in
 from policyctx.session import Session
 from tests.cli import running
+from tests.drawing import IS_LONG
 from tests.recordings import each_recording
 
 Place: TypeAlias = tuple[int, tuple[str | int, ...]]
@@ -28,8 +28,6 @@ PRESETS = (
     "tool-direct-offload",
     str(Path(__file__).with_name("small_context_without_markers.yaml")),
 )
-
-IS_LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 
 
 def presets_for(path: Path, test: int) -> Sequence[str]:

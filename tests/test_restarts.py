@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from policyctx.session import Session
+from tests.drawing import rotated
 from tests.fuzz.histories import without_fillers
 from tests.policies import policy
 from tests.restarting import (
@@ -39,8 +40,7 @@ EDITS = {
 }
 
 
-@in_all_shapes
-@pytest.mark.parametrize("edit", EDITS)
+@pytest.mark.parametrize(("edit", "shape"), rotated(EDITS, ROUNDS, one_in=2))
 def test_every_compaction_of_an_edited_list_applies_again_after_a_restart(
     edit: str, shape: str, tmp_path: Path
 ) -> None:
@@ -109,8 +109,9 @@ def test_what_was_left_of_a_result_without_a_call_is_what_its_text_says(
     assert left_of(live, full, shape) == list(settled.messages)
 
 
-@in_all_shapes
-@pytest.mark.parametrize("equal", ["result", "text of a late result", "summary"])
+@pytest.mark.parametrize(
+    ("equal", "shape"), rotated(["result", "text of a late result", "summary"], ROUNDS, one_in=2)
+)
 def test_a_compaction_of_what_is_equal_to_dropped_items_applies_again_after_a_restart(
     equal: str, shape: str, tmp_path: Path
 ) -> None:
@@ -284,15 +285,20 @@ def test_the_own_list_has_what_was_dropped_at_the_end_of_a_returned_list_that_ca
     assert left_before_decisions(live, [*own, more], shape) == [*left, more]
 
 
-@in_all_shapes
-@pytest.mark.parametrize("kind", ["tool_result", "user_message", "assistant_message"])
 @pytest.mark.parametrize(
-    ("do", "compacts"), [("drop", False), ("drop", True), ("offload, must_shrink: false", True)]
+    ("kind", "how", "shape"),
+    rotated(
+        ["tool_result", "user_message", "assistant_message"],
+        [("drop", False), ("drop", True), ("offload, must_shrink: false", True)],
+        ROUNDS,
+        one_in=3,
+    ),
 )
 def test_what_a_compacted_list_ended_before_is_there_in_the_whole_list(
-    do: str, compacts: bool, kind: str, shape: str, tmp_path: Path
+    kind: str, how: tuple[str, bool], shape: str, tmp_path: Path
 ) -> None:
     """Decisions, and perhaps a compaction, were made on a list without its beginning."""
+    do, compacts = how
     compiled = policy(
         f"items: {{{kind}: {{offload: true}}}}\nmin_chars: 0\nstore: {{sync: never}}\nsteps:\n"
         f"  - {{name: old, do: {do}, select: {{types: [{kind}], keep_recent: 1}}}}\n"

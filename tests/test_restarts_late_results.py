@@ -11,6 +11,7 @@ from policyctx.messages.reading import items_of
 from policyctx.messages.shapes.built_in import Shapes
 from policyctx.messages.validity import new_problems
 from tests.conversations import calls, results
+from tests.drawing import rotated
 from tests.fuzz.marking import wrong_sources
 from tests.policies import policy
 from tests.restarting import (
@@ -79,10 +80,10 @@ def test_a_late_result_that_waits_for_another_result_comes_also_after_a_compacti
     assert left_of(live, full, "anthropic") == list(result)
 
 
-@in_all_shapes
-@pytest.mark.parametrize("late", ["result", "picture"])
-@pytest.mark.parametrize("form", ["own", "returned"])
-@pytest.mark.parametrize("taken", ["compacted", "dropped"])
+@pytest.mark.parametrize(
+    ("taken", "form", "late", "shape"),
+    rotated(["compacted", "dropped"], ["own", "returned"], ["result", "picture"], ROUNDS, one_in=4),
+)
 def test_a_late_result_at_the_end_does_not_wait_for_another_result(
     taken: str, form: str, late: str, shape: str, tmp_path: Path
 ) -> None:
@@ -148,10 +149,10 @@ def test_a_dropped_late_result_is_back_where_only_the_assistant_is_beside_it(
     assert left_of(live, given, shape) == list(result.messages)
 
 
-@in_all_shapes
-@pytest.mark.parametrize("late", ["text", "image", "beside another"])
-@pytest.mark.parametrize("form", ["own", "returned"])
-@pytest.mark.parametrize("step", DROPPING)
+@pytest.mark.parametrize(
+    ("step", "late", "form", "shape"),
+    rotated(DROPPING, ["text", "image", "beside another"], ["own", "returned"], ROUNDS, one_in=4),
+)
 def test_a_late_result_of_a_dropped_call_is_a_message_of_the_user(
     step: str, form: str, late: str, shape: str, tmp_path: Path
 ) -> None:
@@ -189,15 +190,18 @@ def test_a_late_result_of_a_dropped_call_is_a_message_of_the_user(
         assert any(item.kind == "image" for item in items) == (late == "image")
 
 
-@in_all_shapes
-@pytest.mark.parametrize("form", ["own", "returned"])
 @pytest.mark.parametrize(
-    "step",
-    [
-        "",
-        "{name: old, do: clear, must_shrink: false, select: {types: [image]}}",
-        "{name: old, do: drop, select: {types: [image]}}",
-    ],
+    ("step", "form", "shape"),
+    rotated(
+        [
+            "",
+            "{name: old, do: clear, must_shrink: false, select: {types: [image]}}",
+            "{name: old, do: drop, select: {types: [image]}}",
+        ],
+        ["own", "returned"],
+        ROUNDS,
+        one_in=3,
+    ),
 )
 def test_a_late_result_with_an_image_becomes_a_message_of_the_user(
     step: str, form: str, shape: str, tmp_path: Path

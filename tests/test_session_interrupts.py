@@ -24,6 +24,7 @@ from policyctx.store.content import Content
 from policyctx.store.local.folder import NEW_FILE, locked, open_folder, wait_for
 from policyctx.store.state import State
 from tests.conversations import session_of, user
+from tests.drawing import in_profile
 from tests.interrupting import open_below
 from tests.policies import policy
 
@@ -41,7 +42,7 @@ COMPACTING = """\
     """
 LARGE = "x" * 400
 # The long profile interrupts more turns.
-INTERRUPTS = 259 if os.environ.get("HYPOTHESIS_PROFILE") == "long" else 30
+INTERRUPTS = in_profile(10, 259)
 FULL = session_of(LARGE, LARGE)
 
 

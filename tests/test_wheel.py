@@ -7,6 +7,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tomllib
 import zipfile
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -21,15 +22,17 @@ ROOT = Path(__file__).parents[1]
 # What the page of a replay is made of.
 PAGE = {".html", ".css", ".js"}
 PIP = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")
+# What builds the package is installed once, not in an environment of its own for each build.
+BUILDS_HERE = "--no-build-isolation"
 
 pytestmark = pytest.mark.slow
 
 
-def run(*command: str | Path, cwd: Path) -> str:
+def run(*command: str | Path, cwd: Path, builder: Path | None = None) -> str:
     done = subprocess.run(
         list(map(str, command)),
         cwd=cwd,
-        env={**os.environ, "PATH": os.defpath},
+        env={**os.environ, "PATH": os.defpath} | ({"PYTHONPATH": str(builder)} if builder else {}),
         capture_output=True,
         text=True,
         check=False,
@@ -39,9 +42,21 @@ def run(*command: str | Path, cwd: Path) -> str:
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def builder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with what builds the package."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    folder = tmp_path_factory.mktemp("builder")
+    # An editable package also needs the last one.
+    wanted = [*project["build-system"]["requires"], "editables"]
+    install(Path(sys.executable), ["--target", str(folder), *wanted])
+    return folder
+
+
+@pytest.fixture(scope="module")
+def wheel(builder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
-    run(*PIP, "wheel", "--no-deps", "--wheel-dir", folder, ROOT, cwd=folder)
+    options = (BUILDS_HERE, "--no-deps", "--wheel-dir")
+    run(*PIP, "wheel", *options, folder, ROOT, cwd=folder, builder=builder)
     [built] = folder.glob("*.whl")
     return built
 
@@ -92,15 +107,18 @@ def test_a_wheel_installs_by_name_from_an_index(
     assert hint(environment, "proxy") == "pip install 'policyctx[proxy]'"
 
 
-def test_a_hint_names_what_was_installed(wheel: Path, environment: Path, tmp_path: Path) -> None:
+def test_a_hint_names_what_was_installed(
+    wheel: Path, environment: Path, tmp_path: Path, builder: Path
+) -> None:
     install = (*PIP, "--python", environment, "install", "--no-compile", "--no-deps")
     run(*install, wheel, cwd=tmp_path)
     assert hint(environment, "proxy") == f"pip install 'policyctx[proxy] @ {wheel.as_uri()}'"
-    run(*install, "--editable", ROOT, cwd=tmp_path)
+    run(*install, BUILDS_HERE, "--editable", ROOT, cwd=tmp_path, builder=builder)
     command = hint(environment, "proxy")
     assert command == f"pip install -e {shlex.quote(f'{ROOT}[proxy]')}"
     again = shlex.split(command)[1:]
-    run(*PIP, "--python", environment, *again, "--dry-run", "--no-deps", cwd=tmp_path)
+    options = (BUILDS_HERE, "--dry-run", "--no-deps")
+    run(*PIP, "--python", environment, *again, *options, cwd=tmp_path, builder=builder)
 
 
 def test_the_demo_runs_from_an_installed_wheel(wheel: Path, tmp_path: Path) -> None:

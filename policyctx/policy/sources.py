@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
@@ -90,17 +91,20 @@ def environment() -> Mapping[str, str]:
     return os.environ
 
 
+@cache  # each policy that is loaded asks for these names
 def preset_names() -> tuple[str, ...]:
     """Return the names of the policies that ship with the library, sorted."""
     return tuple(sorted(path.stem for path in shipped_folder("policies").glob("*.yaml")))
 
 
+@cache
 def fragment_names() -> tuple[str, ...]:
     """Return the names of the shipped fragments, sorted: parts of policies, for `extends` alone."""
     folder = shipped_folder("policies") / _FRAGMENTS
     return tuple(sorted(path.stem for path in folder.glob("*.yaml")))
 
 
+@cache
 def further_names() -> tuple[str, ...]:
     """Return the names of the policies that ship beside the presets, sorted: `FOLDER/NAME`."""
     shipped = shipped_folder("policies").glob("*/*.yaml")

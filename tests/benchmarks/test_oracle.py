@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from itertools import combinations, product
 
@@ -12,8 +11,8 @@ from hypothesis import strategies as st
 
 from benchmarks.oracle import Rates, Removable, best_edits, main, paying_edits
 from benchmarks.presets import FOLDERS
+from tests.drawing import IS_LONG
 
-IS_LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 READ, WRITE = 0.1, 1.25
 # An edit: a call, and the first token that it changes.
 Edit = tuple[int, float]

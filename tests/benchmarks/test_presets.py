@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
@@ -31,10 +30,8 @@ from policyctx.cli.output import percent, signed_dollars
 from policyctx.planning.compiled import OffloadPolicy
 from policyctx.replay.running import SUMMARISE_ONLY
 from policyctx.tuning.outcomes import Sums
+from tests.drawing import IS_LONG
 from tests.replay.test_running import claude_code
-
-IS_LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
-
 
 Measured: TypeAlias = dict[tuple[object, ...], Sums]
 ANEW = "run python -m benchmarks.presets, then scripts/docs"

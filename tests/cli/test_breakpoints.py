@@ -10,6 +10,7 @@ import pytest
 
 from tests.cli.running import policyctx
 from tests.conversations import session_of
+from tests.drawing import rotated
 
 POLICY = """\
 apiVersion: policyctx/v1
@@ -91,41 +92,42 @@ FUNCTIONS = [{"type": "function", "function": {"name": "Bash"}}]
 CONTENTS = [{"role": "user", "parts": [{"text": "List."}]}]
 
 
+WITHOUT_MARKERS: list[tuple[dict[str, Any], str]] = [
+    (
+        {"messages": PLAIN},
+        "no model is named, and nothing in the request shows that its API takes them",
+    ),
+    (
+        {"messages": PLAIN, "model": "a-model-of-ours"},
+        "the model a-model-of-ours is not in the table of models, and nothing in the request"
+        " shows that its API takes them",
+    ),
+    ({"messages": PLAIN, "model": "gpt-4o"}, "the API of gpt-4o takes none"),
+    ({"input": PLAIN, "model": "gpt-4o"}, "the API of the request takes none"),
+    ({"contents": CONTENTS}, "the API of the request takes none"),
+    (
+        {"messages": [*PLAIN, {"role": "assistant", "tool_calls": []}]},
+        "a message is of an API that takes none",
+    ),
+    (
+        {"messages": [{"role": "system", "content": "be good"}, *PLAIN]},
+        "the list begins with the system prompt, as only OpenAI's lists do",
+    ),
+    (
+        {"messages": PLAIN, "tools": FUNCTIONS},
+        "the tools are functions, as only OpenAI's are",
+    ),
+    ({"messages": []}, "the list is empty"),
+]
+
+
 @pytest.mark.parametrize(
-    ("body", "why"),
-    [
-        (
-            {"messages": PLAIN},
-            "no model is named, and nothing in the request shows that its API takes them",
-        ),
-        (
-            {"messages": PLAIN, "model": "a-model-of-ours"},
-            "the model a-model-of-ours is not in the table of models, and nothing in the request"
-            " shows that its API takes them",
-        ),
-        ({"messages": PLAIN, "model": "gpt-4o"}, "the API of gpt-4o takes none"),
-        ({"input": PLAIN, "model": "gpt-4o"}, "the API of the request takes none"),
-        ({"contents": CONTENTS}, "the API of the request takes none"),
-        (
-            {"messages": [*PLAIN, {"role": "assistant", "tool_calls": []}]},
-            "a message is of an API that takes none",
-        ),
-        (
-            {"messages": [{"role": "system", "content": "be good"}, *PLAIN]},
-            "the list begins with the system prompt, as only OpenAI's lists do",
-        ),
-        (
-            {"messages": PLAIN, "tools": FUNCTIONS},
-            "the tools are functions, as only OpenAI's are",
-        ),
-        ({"messages": []}, "the list is empty"),
-    ],
+    ("case", "command"), rotated(WITHOUT_MARKERS, ["plan", "explain", "apply"], one_in=3)
 )
-@pytest.mark.parametrize("command", ["plan", "explain", "apply"])
 def test_the_commands_say_why_a_request_gets_no_marker(
-    command: str, body: dict[str, Any], why: str, given: tuple[Path, Path], tmp_path: Path
+    command: str, case: tuple[dict[str, Any], str], given: tuple[Path, Path], tmp_path: Path
 ) -> None:
-    policy, file = given
+    (body, why), (policy, file) = case, given
     file.write_text(json.dumps(body), encoding="utf-8")
     run = policyctx(command, policy, file, "--root", tmp_path / "r")
     lines = (run.stderr if command == "apply" else run.stdout).splitlines()

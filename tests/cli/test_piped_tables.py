@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -27,11 +29,12 @@ extends: small-context
 """
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a policy, agents, recordings and stores whose names are long."""
     long = "a-recording-with-a-name-that-fills-more-than-a-line-of-a-narrow-terminal-of-any-person"
     texts = [f"line {i} of some output\n" * 300 for i in range(8)]
+    tmp_path = tmp_path_factory.mktemp("long")
     (tmp_path / "sessions").mkdir()
     recording = claude_code(tmp_path / f"sessions/{long}-and-then-some-more.jsonl", *texts)
     reply = '"role": "assistant", "usage": {"input_tokens": 90000, "output_tokens": 9}, "id": "m"'
@@ -47,6 +50,20 @@ def folder(tmp_path: Path) -> Path:
         store = ContextFileSystem(tmp_path / root, session=session, sync="never")
         store.save([result(ID, "x" * 900, tool="Bash"), result("toolu_02", "y" * 90, tool=TOOL)])
     return tmp_path
+
+
+@pytest.fixture(scope="module")
+def piped(folder: Path) -> Callable[[str], str]:
+    """What a command prints into a pipe; it is run once."""
+
+    @cache
+    def printed(command: str) -> str:
+        run = policyctx(*command.split(), cwd=folder)
+        shutil.rmtree(folder / "demo", ignore_errors=True)
+        assert run.returncode == 0
+        return run.stdout
+
+    return printed
 
 
 COMMANDS = (
@@ -66,11 +83,13 @@ COMMANDS = (
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS)
-def test_lines_of_a_piped_table_have_at_most_120_columns(command: str, folder: Path) -> None:
-    run = policyctx(*command.split(), cwd=folder)
-    assert run.returncode == 0
+def test_lines_of_a_piped_table_have_at_most_120_columns(
+    command: str, folder: Path, piped: Callable[[str], str]
+) -> None:
     paths = str(folder), str(Path.home())
-    lines = [line for line in run.stdout.splitlines() if not any(path in line for path in paths)]
+    lines = [
+        line for line in piped(command).splitlines() if not any(path in line for path in paths)
+    ]
     assert max(map(len, lines)) <= MOST
     assert not any(line.endswith(" ") for line in lines)
 
@@ -78,18 +97,18 @@ def test_lines_of_a_piped_table_have_at_most_120_columns(command: str, folder: P
 @pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_pipe_shows_each_column_and_value_that_a_narrow_terminal_shows(
-    command: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+    command: str, folder: Path, piped: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    piped = policyctx(*command.split(), cwd=folder).stdout
-    shutil.rmtree(folder / "demo", ignore_errors=True)
+    wide = piped(command)
     monkeypatch.setenv("COLUMNS", "80")
     narrow = policyctx(*command.split(), cwd=folder).stdout
+    shutil.rmtree(folder / "demo", ignore_errors=True)
     # Shortened and wrapped values have other breaks; headings and numbers are never broken.
     for line, words in ((line, re.split(r" {2,}", line.strip())) for line in narrow.splitlines()):
-        missing = [word for word in words if _is_number(word) and word not in piped]
+        missing = [word for word in words if _is_number(word) and word not in wide]
         assert not missing or line.startswith("time")
     headings = narrow.splitlines()[0].split()
-    assert set(headings) <= set(piped.split())
+    assert set(headings) <= set(wide.split())
 
 
 def _is_number(word: str) -> bool:

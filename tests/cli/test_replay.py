@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.cli.running import policyctx
+from tests.drawing import IS_LONG
 from tests.policies import KEEP_FIVE
 from tests.replay.test_registered import register_reader
 from tests.replay.test_running import claude_code
@@ -23,7 +24,6 @@ pytestmark = pytest.mark.slow
 
 TEXTS = [f"line {i} of some output\n" * 300 for i in range(8)]
 
-IS_LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 COMMANDS = [("replay", "small-context"), ("diff", "small-context", "context-offload")]
 
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import pytest
 
+from tests.drawing import in_profile
 from tests.fuzz.conversations import SHAPES, SHAPES_OF_MESSAGES
 from tests.fuzz.histories import Report, run_session
 from tests.fuzz.rules import Rules, broken
 
-_SEEDS = range(300 if os.environ.get("HYPOTHESIS_PROFILE") == "long" else 30)
+_SEEDS = range(in_profile(10, 300))
 # Seeds that once gave an invalid list: a result whose call was dropped, an assistant message at
 # the beginning or at the end, and a list of which nothing was left. The last five gave an error
 # for a valid list, and four lists that differ after a restart.

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from policyctx import Session
+from tests.drawing import in_profile
 from tests.policies import policy
 
 OLD = """\
@@ -27,7 +27,7 @@ BIG, SECOND = "alpha " * 400, "beta " * 400
 
 WINDOW = 20_000
 # Of the long task that each SDK works on; the policy compacts the list every ten turns or so.
-TURNS = 100 if os.environ.get("HYPOTHESIS_PROFILE") == "long" else 50
+TURNS = in_profile(40, 100)
 LONG = """\
     model: {context_window: 20000}
     min_tokens: 500

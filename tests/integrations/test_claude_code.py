@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from policyctx import ContextFileSystem
+from tests.drawing import IS_LONG
 from tests.integrations.claude_code import (
     HOOK,
     bash,
@@ -30,7 +31,6 @@ SMALL = "ok\n"
 FOLDER = ".claude/policyctx"
 GIT = shutil.which("git") or "git"
 # The long profile starts more hooks at once, and kills them at more moments.
-IS_LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 AT_ONCE, STEP = (20, 1) if IS_LONG else (8, 2)
 
 

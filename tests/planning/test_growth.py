@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -11,9 +10,9 @@ import pytest
 from policyctx.session import Session
 from tests.conversations import Message, calls, results, user
 from tests.counting import functions_called
+from tests.drawing import IS_LONG
 from tests.policies import policy
 
-IS_LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 WINDOW = """\
 store: {sync: never}
 steps: [{name: slide, do: drop, select: {types: ["*"], unit: UNIT, keep_recent: {messages: 20}}}]

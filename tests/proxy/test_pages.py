@@ -21,6 +21,7 @@ from policyctx.proxy.turning import Turning
 from policyctx.testing.faults import FULL, refusing_writes
 from policyctx.turns.money import Spent
 from tests.conversations import session_of
+from tests.drawing import rotated
 from tests.proxy.running import OFFLOADS_OLD
 from tests.proxy.test_turning import TEXTS, Proxied
 from tests.test_session_failing_disk import FAULTS, UNREADABLE, Fault
@@ -419,8 +420,7 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize(("width", "scheme"), rotated([390, 1280], ["light", "dark"], one_in=2))
 def test_the_page_fits_and_can_be_read(
     tmp_path: Path, browser: Any, scheme: str, width: int
 ) -> None:

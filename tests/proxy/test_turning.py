@@ -23,6 +23,7 @@ from policyctx.tokens.usage import Usage
 from policyctx.turns.driving import finished
 from tests.conversations import call, calls, chat_result, results, session_of, user
 from tests.counting import functions_called
+from tests.drawing import in_profile
 from tests.proxy.running import OFFLOADS_OLD
 
 TEXTS = [f"line {i}\n" * 40 for i in range(8)]
@@ -168,13 +169,13 @@ def test_sessions_leave_memory_where_it_is_short(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["a", "a\N{SNOWMAN}", "a\N{GRINNING FACE}"])
-@pytest.mark.parametrize("size", [1, 200_000])
+@pytest.mark.parametrize("size", [1, in_profile(50_000, 200_000)])
 def test_what_a_conversation_is_said_to_take_in_memory_is_what_it_takes(
     tmp_path: Path, text: str, size: int
 ) -> None:
     raws = {
         name: json.dumps({"messages": [{"role": "user", "content": name + text + "b" * size}]})
-        for name in map(str, range(20))
+        for name in map(str, range(in_profile(10, 20)))
     }
 
     def measured(folder: Path) -> tuple[int, int]:

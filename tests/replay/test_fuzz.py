@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import sys
 from pathlib import Path
@@ -14,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from policyctx.cli import main
+from tests.drawing import IS_LONG
 from tests.replay import synthetic
 from tests.replay.fuzzing import garbled_file
 
@@ -37,7 +37,6 @@ OUTPUTS = (
     ("--regret-details", "--sessions"),
     ("--report",),
 )
-IS_LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 # Files of one replay; a replay for each number below.
 FILES = 20 if IS_LONG else 2
 ROUNDS = 1_000 if IS_LONG else 20

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import re
 import subprocess
 import sys
@@ -18,9 +17,10 @@ import pytest
 from policyctx.errors import UnreadableRecordingError, install_command
 from policyctx.replay.readers.source import READ_WHOLE, source_of
 from policyctx.replay.reading import recordings_in
+from tests.drawing import in_profile
 
 # Bytes of a file; the night's profile takes larger ones.
-SIZE = 200_000_000 if os.environ.get("HYPOTHESIS_PROFILE") == "long" else 48_000_000
+SIZE = in_profile(48_000_000, 200_000_000)
 # Bytes by which reading may grow the process, whatever the file's size.
 GROWTH = 36_000_000
 

@@ -15,14 +15,14 @@ import pytest
 from policyctx.errors import StoreError
 from policyctx.store.content import Content
 from policyctx.store.filesystem import ContextFileSystem
+from tests.drawing import IS_LONG
 from tests.store import killing
 from tests.store.contents import names_below, result
 
 pytestmark = pytest.mark.slow
 
 # `POLICYCTX_KILLS=2000` and the long profile look longer.
-IS_LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
-RUNS = int(os.environ.get("POLICYCTX_KILLS", "2000" if IS_LONG else "30"))
+RUNS = int(os.environ.get("POLICYCTX_KILLS", "2000" if IS_LONG else "15"))
 
 
 def python(script: str, *arguments: str | Path) -> subprocess.Popen[str]:

@@ -16,13 +16,13 @@ import pytest
 from policyctx.session import Session
 from policyctx.store.filesystem import ContextFileSystem
 from tests.conversations import results
+from tests.drawing import IS_LONG
 from tests.store import playing
 from tests.store.contents import result
 from tests.store.damaging import WRITTEN_BY_0_1
 from tests.store.playing import TURNS_MADE, Clock, played, session
 
 # `POLICYCTX_DAMAGES=10000` and the long profile look longer.
-IS_LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 RUNS = int(os.environ.get("POLICYCTX_DAMAGES", "2000" if IS_LONG else "30"))
 
 

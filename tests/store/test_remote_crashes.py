@@ -7,7 +7,6 @@ so many requests pass, drops the store at the first error, and opens it anew.
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -18,13 +17,13 @@ from policyctx.errors import StoreError
 from policyctx.store.content import STATE_FOLDER
 from policyctx.store.files import Format
 from policyctx.store.filesystem import ContextFileSystem
+from tests.drawing import IS_LONG
 from tests.store.bucket import BUCKET, Bucket, serving
 from tests.store.contents import DAY, Clock
 from tests.store.contract import offloaded
 
 NUMBERS = itertools.count()
 # The long profile tries each number of requests, until all of them pass, and both formats.
-IS_LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 PASSED = range(60) if IS_LONG else range(2, 8, 3)
 each_form = pytest.mark.parametrize("form", ["text", "envelope"] if IS_LONG else ["text"])
 

@@ -19,6 +19,7 @@ from policyctx.store.files import Format
 from policyctx.store.filesystem import ContextFileSystem
 from policyctx.store.opening import upload_below
 from tests.conversations import session_of
+from tests.drawing import in_profile
 from tests.policies import policy
 from tests.store.bucket import BUCKET, Bucket, serving
 from tests.store.contents import names_below, result
@@ -263,7 +264,7 @@ steps: [{{name: retire, do: offload, select: {{types: [tool_result], keep_recent
     assert again.apply(session_of(*texts), tools=tools).messages == third.messages
 
 
-KILLS = 25 if os.environ.get("HYPOTHESIS_PROFILE") == "long" else 1
+KILLS = in_profile(1, 25)
 WRITER = """
 import json, sys
 from policyctx.store.filesystem import ContextFileSystem

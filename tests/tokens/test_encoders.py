@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import unicodedata
@@ -21,6 +20,7 @@ from policyctx.tokens.encoders import (
     exact_counts,
     measure_for,
 )
+from tests.drawing import in_profile, rotated
 from tests.recordings import each_recording
 
 each_name = pytest.mark.parametrize("name", VOCABULARIES)
@@ -57,7 +57,7 @@ def test_both_libraries_count_the_same(name: str, texts: list[str]) -> None:
 def test_both_libraries_count_the_same_around_every_letter(name: str) -> None:
     pytest.importorskip("toktok")
     # A letter that a library does not know yet shows where an ending follows it.
-    step = 1 if os.environ.get("HYPOTHESIS_PROFILE") == "long" else 17
+    step = in_profile(17, 1)
     signs = (chr(code) for code in range(0x80, 0x32000, step))
     texts = [f"{sign}'s" for sign in signs if unicodedata.category(sign) != "Cs"]
     assert measure_for(name, fast=True)(texts) == exact_counts(texts, name)
@@ -85,9 +85,10 @@ def test_long_texts_of_a_recording_are_exact_both_ways(path: Path) -> None:
 
 
 @pytest.mark.slow
-@each_name
-@pytest.mark.parametrize("fast", [True, False])
-@pytest.mark.parametrize("run", [" ", "\t", "a", "字", "1", "="])
+@pytest.mark.parametrize(
+    ("name", "fast", "run"),
+    rotated(VOCABULARIES, [True, False], [" ", "\t", "a", "字", "1", "="], one_in=2),
+)
 def test_a_run_of_a_million_characters_can_be_counted(name: str, fast: bool, run: str) -> None:
     if fast:
         pytest.importorskip("toktok")

@@ -13,6 +13,7 @@ from selenium.webdriver.common.by import By
 from benchmarks.browser import chromium, emulated
 from policyctx.cli.tune import page
 from policyctx.replay.report.page import write_page
+from tests.drawing import rotated
 from tests.replay.report.test_in_browser import CONTRAST
 
 if TYPE_CHECKING:
@@ -134,8 +135,7 @@ def test_with_few_projects_the_cheapest_preset_comes_first(
     assert browser.get_log("browser") == []  # type: ignore[no-untyped-call]
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize(("width", "scheme"), rotated([390, 1280], ["light", "dark"], one_in=2))
 def test_it_fits_the_screen_and_is_legible(
     browser: WebDriver, tmp_path: Path, width: int, scheme: str
 ) -> None:

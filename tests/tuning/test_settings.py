@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +17,8 @@ from policyctx.tuning.settings import (
     space_for,
     tool_rules,
 )
+from tests.drawing import IS_LONG
 
-IS_LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 HEAD = "apiVersion: policyctx/v1\nname: mine\n"
 OFFLOADING = """
 min_tokens: 1000

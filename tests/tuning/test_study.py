@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 import random
 from functools import cache, partial
 
@@ -11,6 +10,7 @@ from policyctx.tuning.outcomes import SessionOutcome
 from policyctx.tuning.search import Constraints, folds
 from policyctx.tuning.settings import Incumbent, Setting
 from policyctx.tuning.study import MIN_PROJECTS, Study, StudyOptions, Tuned
+from tests.drawing import in_profile
 from tests.tuning.landscapes import Landscape, outcome, sessions
 
 INCUMBENT = """
@@ -76,7 +76,7 @@ def test_the_front_has_no_dominated_setting_and_the_cheapest_comes_first(
     assert str(tuned.front[0].setting) == "min_tokens 1500"
 
 
-DRAWS = 12 if os.environ.get("HYPOTHESIS_PROFILE") == "long" else 3
+DRAWS = in_profile(3, 12)
 
 
 def noise(policy: OffloadPolicy, session: int, *, draw: int) -> SessionOutcome:

@@ -58,7 +58,8 @@ _PICTURES: dict[str, tuple[str, ...]] = {
 # Calls that the provider has carried out, whole in one item.
 _CARRIED_OUT = ("web_search_call", "file_search_call", "code_interpreter_call", "mcp_call")
 _KNOWN = frozenset({*INPUT_FIELDS, *OUTPUT_TYPES, *_CARRIED_OUT, "message", "reasoning"})
-ITEM_TYPES = _KNOWN.union(_ASKING, _ANSWERING, (
+# A message is one where it has a role.
+ITEM_TYPES = (_KNOWN - {"message"}).union(_ASKING, _ANSWERING, (
     "additional_tools", "compaction", "compaction_trigger", "configuration_update",
     "image_generation_call", "item_reference", "mcp_list_tools",
 ))  # fmt: skip

@@ -13,6 +13,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from tests.drawing import IS_LONG
 from tests.proxy.blackbox.checks import lost_texts, placeholder_paths, prefixes
 from tests.proxy.blackbox.proxies import EAGER, NOTHING, Proxy, proxied
 from tests.proxy.blackbox.scripts import DONE, Reply, always, task
@@ -20,9 +21,8 @@ from tests.proxy.blackbox.sessions import LightAgent
 from tests.proxy.blackbox.upstream import Upstream
 
 pytestmark = pytest.mark.slow
-IS_LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
-STREAMS = int(os.environ.get("POLICYCTX_STREAMS", "1000" if IS_LONG else "100"))
-SESSIONS = int(os.environ.get("POLICYCTX_SESSIONS", "200" if IS_LONG else "20"))
+STREAMS = int(os.environ.get("POLICYCTX_STREAMS", "1000" if IS_LONG else "50"))
+SESSIONS = int(os.environ.get("POLICYCTX_SESSIONS", "200" if IS_LONG else "10"))
 MEGABYTES = int(os.environ.get("POLICYCTX_BODY_MB", "50"))
 
 

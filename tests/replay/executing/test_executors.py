@@ -36,12 +36,12 @@ from policyctx.replay.running import Done, LoadedPolicy, replayed, worked
 from policyctx.tuning.evaluating import Evaluator
 from tests.cli.running import policyctx
 from tests.conversations import session_of
+from tests.drawing import IS_LONG
 from tests.replay.test_running import claude_code
 from tests.tuning.test_evaluating import CALLS, origins, outcomes, policy
 
 __all__ = ["origins"]
 pytestmark = pytest.mark.slow
-IS_LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 
 
 @pytest.fixture(scope="module", autouse=True)

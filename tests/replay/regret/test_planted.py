@@ -1,16 +1,15 @@
 from __future__ import annotations
 
-import os
-
 import pytest
 
 from policyctx.replay.recording import Recording
 from policyctx.replay.simulation import simulated
+from tests.drawing import in_profile
 from tests.replay.regret.planted import CLEARS_OLD, DECOYS, FACTS, KEEPS_ALL, Case, decoy, planted
 
 pytestmark = pytest.mark.slow
 
-_CASES = 400 if os.environ.get("HYPOTHESIS_PROFILE") == "long" else 100
+_CASES = in_profile(100, 400)
 
 
 def regretted(recording: Recording) -> set[str]:

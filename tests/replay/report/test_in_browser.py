@@ -18,6 +18,7 @@ from selenium.webdriver.support.ui import Select, WebDriverWait
 from benchmarks.browser import chromium, emulated
 from policyctx.errors import visible
 from tests.conversations import user
+from tests.drawing import rotated
 from tests.policies import policy
 from tests.replay.report.sessions import HOSTILE, PRICED, STEPS, as_replayed, replayed, report
 from tests.replay.test_audit import ORDER, SEALED, compacted, summary
@@ -67,6 +68,12 @@ for (const node of document.querySelectorAll("body *")) {
 return low;
 """
 
+# The places of what these selectors find, in one exchange with the browser.
+RECTANGLES = """
+const found = [...arguments].flatMap((selector) => [...document.querySelectorAll(selector)]);
+return found.map((node) => node.getBoundingClientRect().toJSON());
+"""
+
 # What is unfolded is written in the next turn of the browser's loop.
 UNFOLDED = """
 for (const details of document.querySelectorAll("details")) details.open = true;
@@ -110,7 +117,10 @@ def page(browser: WebDriver, written: Path) -> Iterator[WebDriver]:
 
 def pick(page: WebDriver, name: str) -> None:
     choice = Select(page.find_element(By.ID, "session"))
-    [text] = [option.text for option in choice.options if option.text.startswith(name)]
+    texts: list[str] = page.execute_script(
+        "return [...arguments[0].options].map((option) => option.text)", choice._el
+    )
+    [text] = [text for text in texts if text.startswith(name)]
     choice.select_by_visible_text(text)
 
 
@@ -126,8 +136,12 @@ def part(page: WebDriver, title: str) -> WebElement:
 
 
 def column(page: WebDriver, title: str, number: int) -> list[str]:
-    cells = part(page, title).find_elements(By.CSS_SELECTOR, f"tbody td:nth-child({number})")
-    return [cell.text for cell in cells]
+    # In one exchange with the browser, not one for each cell.
+    script = "return [...arguments[0].querySelectorAll(arguments[1])].map((it) => it.innerText)"
+    cells: list[str] = page.execute_script(
+        script, part(page, title), f"tbody td:nth-child({number})"
+    )
+    return [cell.strip() for cell in cells]
 
 
 def count(page: WebDriver, title: str) -> str:
@@ -313,19 +327,20 @@ def test_no_figure_stands_alone_in_a_row_that_it_does_not_fill(page: WebDriver, 
     try:
         for name in (LONG, "All"):
             pick(page, name)
-            tiles = page.find_elements(By.CSS_SELECTOR, "main .figures > div")
-            last = [tile.rect for tile in tiles if tile.rect["y"] == tiles[-1].rect["y"]]
-            area = page.find_element(By.CSS_SELECTOR, "main .figures").size["width"]
-            assert len(last) > 1 or last[0]["width"] > 0.9 * area
+            *tiles, area = page.execute_script(RECTANGLES, "main .figures > div", "main .figures")
+            last = [tile for tile in tiles if tile["y"] == tiles[-1]["y"]]
+            assert len(last) > 1 or last[0]["width"] > 0.9 * area["width"]
     finally:
         emulated(page)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize(("width", "height"), [(390, 844), (1280, 900)])
+@pytest.mark.parametrize(
+    ("screen", "scheme"), rotated([(390, 844), (1280, 900)], ["dark", "light"], one_in=2)
+)
 def test_it_is_legible_on_small_and_large_screens_in_light_and_dark_mode(
-    page: WebDriver, width: int, height: int, scheme: str
+    page: WebDriver, screen: tuple[int, int], scheme: str
 ) -> None:
+    width, height = screen
     emulated(page, width=width, height=height, scheme=scheme)
     try:
         for name in (LONG, "All"):
