@@ -99,13 +99,13 @@ def ranked(entries: list[tuple[Group, Entry]], cues: Cues) -> tuple[Unit, ...]:
         counts[group] += _size(one)
     entries.reverse()
     streams: dict[tuple[Group, float], list[Unit]] = {}
-    place, heads = 0, _Heads()
+    place, heads = 0, _Heads(cues)
     while entries:
         group, one = entries.pop()
         text, depth, below = written(one, group), 0, (0, 0)
         if isinstance(one, Quote):
             depth, place = one.depth, place + one.gap  # for the lines without a unit
-            below = heads.over(one, cues)
+            below = heads.over(one)
         positions[group] += _size(one)
         at = {"position": positions[group] - 1, "count": counts[group]}
         rate, weight, hard = _rated(one, group, cues, text, **at, below=below)
@@ -121,26 +121,34 @@ class _Heads:
     """The titles and leads over the quotes of a message, which are read in order."""
 
     message: int | None = None
-    concludes: int | None = None
     titles = told = 0
 
-    def over(self, one: Quote, cues: Cues) -> tuple[int, int]:
+    def __init__(self, cues: Cues) -> None:
+        self._above = cues.conclusions, cues.troubles
+        self._depths: list[int | None] = [None, None]
+        """Of the conclusion and of the trouble that the quote is under."""
+
+    def over(self, one: Quote) -> tuple[int, int]:
         """Return how far below the titles a quote is, and how many came before it there.
 
-        A conclusion is above all others, and code below what is said of it.
+        A conclusion is above all others, what is wrong or not done above that, and code below what
+        is said of it.
         """
         if one.message != self.message:
-            self.message, self.titles, self.told, self.concludes = one.message, 0, 0, None
-        if self.concludes is not None and one.depth <= self.concludes:
-            self.concludes = None
+            self.message, self.titles, self.told = one.message, 0, 0
+            self._depths = [None, None]
         if title := _OWN_TITLE.match(one.text):
             self.titles, self.told = len(title[1]), -1
-        lead, is_lead, _ = one.text.lstrip("#*_ ").replace("：", ":").partition(":")
+        # A title may begin with a number or a picture.
+        lead, is_lead, _ = _BEFORE_LEAD.sub("", one.text).replace("：", ":").partition(":")
         is_head = (title or is_lead) and words_in(lead) <= _WORDS_OF_HEAD
-        if self.concludes is None and is_head and cues.conclusions.begins(lead):
-            self.concludes = one.depth
-        if self.concludes is not None:
-            return -1, 0
+        for i, cues in enumerate(self._above):
+            depth = self._depths[i]
+            depth = None if depth is not None and one.depth <= depth else depth
+            is_new = depth is None and is_head and cues.begins(lead)
+            self._depths[i] = one.depth if is_new else depth
+        if self._depths != [None, None]:
+            return -1 - (self._depths[1] is not None), 0
         is_code = is_printed(one.text) and not _LINK.search(one.text)
         self.told += not is_code
         return max(0, one.depth - self.titles) + is_code, self.told
@@ -248,8 +256,8 @@ def _without(
 
 
 _OWN_TITLE, _LINK = re.compile(r"(#+) "), re.compile(r"\]\(")
-# Words of a title or lead over conclusions.
-_WORDS_OF_HEAD = 4
+# Words of a title or lead over conclusions, and what may be before them.
+_WORDS_OF_HEAD, _BEFORE_LEAD = 4, re.compile(r"^[\W\d_]+")
 _TITLE = re.compile(rf"{ENTRY}(?:\[agent[^]]*\] )?#")
 _LEAD = re.compile(rf"{_TITLE.pattern}|.*[:：][*_]*$")
 
@@ -351,7 +359,7 @@ def _rated(
     elif group is Group.TASKS:
         weight = -weight
     elif group is Group.AGENT:
-        news = min(max(cues.news.count_in(one.text), below[0] < 0), 2)
+        news = min(max(cues.news.count_in(one.text), -below[0]), 2)
         weight = _NEWS * news + weight / count
     return rate, weight, False
 

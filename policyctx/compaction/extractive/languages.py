@@ -58,6 +58,8 @@ class Language:
     """First words of a sentence that says little without the one before it, such as `that`."""
     conclusions: tuple[str, ...] = ()
     """How titles and leads over conclusions begin, such as `what changed`."""
+    troubles: tuple[str, ...] = ()
+    """How titles and leads over what is wrong or not done begin, such as `known issues`."""
     abbreviations: tuple[str, ...] = ()
     """Words whose full stop does not end a sentence."""
 
@@ -162,6 +164,9 @@ failures = error|traceback|exception|failed|failure|fatal|not found|denied|no su
 pointers = that|this|these|those|it|they|such|both|neither|the rest/others/other/latter/former/same
     |everything/all/anything else|otherwise|besides|apart/aside from that/this/these|other than that
 conclusions = tl;dr|summary|what changed|changes|fix|next|conclusion|result/results|verdict|gaps
+troubles = issues|problems|minor/known/open/remaining/outstanding/other issues/problems/failures
+    |failing|failures|failed|still failing/open/broken|not done/tested/verified/fixed|limitations
+    |known limitations|caveats|blockers|risks|todo|what is/remains open/left/missing
 abbreviations = mr|mrs|ms|dr|prof|st|jr|sr|e.g|i.e|etc|vs|cf|approx|dept|fig|figs|vol|resp|esp|incl
     |excl|misc|al|pp|no|ch|sec
     """,
@@ -198,6 +203,7 @@ revisions = 现在|今后|以后|起|新|已经|目前|吧|改成|改为|改用|
 failures = 错误|失败|异常|找不到|无法|拒绝|超时|不存在|无效
 pointers = 这|那|它|此|其余|其他|其它|剩下|上述|以上|两者|除此|否则|同样
 conclusions = 总结|结论|小结|改动|变更|修复|下一步|结果|建议
+troubles = 问题|已知问题|遗留问题|剩余问题|未完成|未解决|未验证|失败|局限|限制|风险|待办
     """,
 )
 
@@ -237,7 +243,9 @@ revisions = bitte|der|die|das|den|dem|des|ein|eine|einen|einem|einer|an|auf|in|i
 failures = fehler|nicht gefunden|fehlgeschlagen
 pointers = dies|diese|dieser|dieses|es|beide|der rest|alles andere|ansonsten
     |sonst|außerdem|davon abgesehen|dasselbe|das gleiche
-conclusions = zusammenfassung|fazit|änderungen|geändert|lösung|nächste schritte|ergebnis|noch offen
+conclusions = zusammenfassung|fazit|änderungen|geändert|lösung|nächste schritte|ergebnis
+troubles = probleme|bekannte/offene probleme/fehler|noch offen|offen|nicht erledigt/getestet
+    |fehlgeschlagen|einschränkungen|risiken
 abbreviations = hr|fr|nr|str|z.b|d.h|u.a|bzw|ggf|inkl|evtl|vgl|usw|ca|abs|tel
     """,
 )
@@ -267,6 +275,7 @@ failures = erreur|introuvable|échec
 pointers = cela|ça|ceci|c'est|celui-ci|celle-ci|les autres|le reste
     |tout le reste|sinon|à part cela|en outre|de même
 conclusions = résumé|conclusion|changements|modifications|correction|prochaines étapes|résultat
+troubles = problèmes|problèmes connus/restants|échecs|limites|risques|reste à faire|non testé
 abbreviations = m|mme|mlle|etc|p.ex|env
     """,
 )

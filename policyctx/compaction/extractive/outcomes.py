@@ -66,7 +66,8 @@ _TAGS = re.compile(r"^</?[\w-]+>|</?[\w-]+>$", re.MULTILINE)
 _FRAME = re.compile(
     r"Output:|\(Bash completed with|# [\w.-]+/[\w./-]+$"
     r"|(?:Wall time|Chunk ID|Original token count|Script completed|Total output lines)\b"
-    r"|Warning: truncated output|.*\bexit\w*\W{1,3}(?:undefined|null|none)\b"
+    r"|\((?:Open file|Current directory): .*\)$|bash-\$\s*$|Warning: truncated output"
+    r"|.*\bexit\w*\W{1,3}(?:undefined|null|none)\b"
 )
 # What git says of what could be run next.
 _HINT = re.compile(r'\s*\(use "git |no changes added to commit')

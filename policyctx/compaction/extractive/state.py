@@ -248,15 +248,15 @@ def work_of(
     looks_before: Iterable[Quote],
     calls: Sequence[Call],
     files: Sequence[FileState],
-    said: int,
+    ends: tuple[int, int],
 ) -> tuple[tuple[Quote, ...], tuple[Quote, ...]]:
     """Return the commands that did more than show something, and what other calls showed.
 
     Each has words of its result. The commands are in order, so what one takes back of another is
     seen. A command leaves when all that it ran was run again; what was created stays longer. A
     check and the last commit name the files that were changed after them. What was shown before a
-    change leaves. `said` is the position of the last message that is quoted; negative for an
-    earlier summary.
+    change leaves. `ends` are the positions of the last message that is quoted, and of the last of a
+    turn that has ended; negative for an earlier summary.
     """
     steps = [_read(one) for one in steps_before]
     looks = {_SIGN.split(one.text, 1)[0]: one for one in looks_before}
@@ -298,7 +298,7 @@ def work_of(
             is_of_tasks = _listed(call) is not None or _OF_ONE.search(" ".join(call.name_words))
             if is_new and call.tool and not is_of_tasks:
                 given = command or _given(call)
-                words = shown_of(call, command)
+                words = shown_of(call, command) or UNQUOTED * _alters(call)
                 looks.pop(given, None)
                 sign = "; " if call.result is None else _RESULT
                 looks |= {given: _fact(f"{given}{sign}{words}", call.message)} if words else {}
@@ -309,13 +309,19 @@ def work_of(
         if len(steps) > 2 * _MANY:
             old = [one for one in steps[:_MANY] if one.goes_on or one.is_made or one.checks]
             steps[:_MANY] = old[-_MOST_ENDED:]
-    steps = _chosen(steps, said)
+    steps = _chosen(steps, *ends)
     commits = [step for step in steps if _COMMIT in step.keys][-1:]
     quoted = (
         one.quoted(files if one.checks or one in commits else None, moves if one.checks else {})
         for one in steps
     )
     return tuple(quoted), tuple(looks.values())[-_MOST_LOOKS:]
+
+
+def _alters(call: Call) -> bool:
+    """Whether the name of a tool says that it changes something other than a file."""
+    says = None if call.command or call.path else _SAYS.match(" ".join(call.name_words))
+    return says is not None and says["alters"] is not None
 
 
 def _looks_at(call: Call, paths: Collection[str]) -> bool:
@@ -347,6 +353,7 @@ def _given(call: Call) -> str:
 
 
 _MOST_ENDED = 6
+_SHOWS_NOTHING = re.compile(rf"(?:exit code 0(?: of the last command)?|{NO_OUTPUT}|{UNQUOTED})?$")
 # The steps of each kind that are listed at most, the newest. What was said of a check is read
 # beside its last run.
 _MOST: Sequence[tuple[Callable[[_Step], object], int]] = (
@@ -358,9 +365,19 @@ _MOST: Sequence[tuple[Callable[[_Step], object], int]] = (
 )
 
 
-def _chosen(steps: Sequence[_Step], said: int) -> list[_Step]:
-    """Return the steps that are still of use: before the last message those of a known kind."""
-    known = [one for one in steps if one.checks or one.is_change or not 0 <= said > one.message]
+def _chosen(steps: Sequence[_Step], said: int, ended: int) -> list[_Step]:
+    """Return the steps that are still of use.
+
+    Before the last message of a turn that has `ended` these are those of a known kind, and before
+    the last note of one that goes on those that showed something too.
+    """
+    known = [
+        one
+        for one in steps
+        if one.checks
+        or one.is_change
+        or not 0 <= (said if _SHOWS_NOTHING.match(one.outcome) else ended) > one.message
+    ]
     known = [one for one in known if one is steps[-1] or not one.is_void]
     left = [one for one in steps if one.goes_on or one.outcome == NO_RESULT or one in known]
     kept = {id(one) for is_one, most in _MOST for one in [*filter(is_one, left)][-most:]}

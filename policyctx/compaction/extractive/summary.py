@@ -118,7 +118,10 @@ def gathered(
     said = carried(Group.AGENT)
     said = [one for one in said if not REFUSED.match(new) or one.message != said[-1].message]
     # Notes leave with the user's next words, or the agent's at the end of its work.
-    is_ended = any(not one.working for one in last)
+    answered = max((one.message for one in quotes if not (one.user or one.working)), default=-1)
+    is_ended = any(not one.working for one in last) or (
+        0 <= answered < typed and not any(answered <= call.message < typed for call in calls)
+    )
     is_over = typed >= 0 or is_ended
     words = Counter[int]()
     for note in said:
@@ -142,7 +145,6 @@ def gathered(
     seen = {one.text for one in last}
     told = {one.text for one in users}
     foreign = (one for found in before for one in _orders_in(found.left_over, told))
-    newest = max((one.message for one in last), default=typed)
     replies = replies_in(sorted((*users, *said, *last), key=place_of))
     replies.update(one.message for one in users if one.message < 0)  # these said something new
     users = [*_once(users, replies=replies)]
@@ -150,7 +152,11 @@ def gathered(
     if any(one.gap for one in users):
         left_out = with_archive(left_out, history.archive)
     before_them = carried(Group.STEPS), carried(Group.RESULTS)
-    work = work_of(*before_them, calls, files, max(newest, typed)) if is_stepped else ((), ())
+    ends = (
+        max((typed, *(one.message for one in last))),
+        max((typed, *(one.message for one in last if not one.working))),
+    )
+    work = work_of(*before_them, calls, files, ends) if is_stepped else ((), ())
     return Contents(
         {
             Group.USER: users,

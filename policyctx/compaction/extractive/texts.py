@@ -396,12 +396,17 @@ _UP_TO_JOINT = re.compile(rf".*{_JOINT}|.*\s", re.DOTALL)
 _TO_JOINT = re.compile(rf"(?:.*?{_JOINT}|.*?\s)(?=\S)", re.DOTALL)
 
 
+_REST_OF_WORD = re.compile(r"^[A-Za-z0-9]+(?=.*[^A-Za-z0-9])", re.DOTALL)
+
+
 def shortened(text: str, most: int, share: int = 4) -> str:
     """Return the text in at most `most` characters: its beginning, and one part of its end."""
     if len(text) <= most:
         return text
     end = most // share
     head, tail = text[: most - end - 3], text[-end:]
+    if text[-end - 1].isalnum():  # the end of a word may look like another one
+        tail = _REST_OF_WORD.sub("", tail)
     if begins := _UP_TO_JOINT.match(head, max(0, len(head) - _NEAR)):
         head = head[: begins.end()]
     if ends := _TO_JOINT.match(tail, 0, _NEAR):

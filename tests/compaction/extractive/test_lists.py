@@ -10,7 +10,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tests.compaction.extractive.summaries import later, said, summary_of
+from policyctx.compaction.extractive.texts import shortened
+from tests.compaction.extractive.summaries import later, ran, said, summary_of
 from tests.conversations import Message, user
 from tests.growing import grows_at_most
 
@@ -196,3 +197,26 @@ def test_a_quoted_command_is_one_piece(said_of: Callable[[str], Message]) -> Non
     summary = summary_of(user("Look."), said_of(told))
     assert "I saw that `pump show --hall . --format json` fails." in summary
     assert summary.endswith("\n Its mark ` is odd.\n Leave it so.")
+
+
+@pytest.mark.parametrize(
+    "title",
+    ["### Minor Issues (non-blocking):", "### ⚠️ **Known issues**", "Not done:", "3. Failing tests:",
+     "已知问题：", "Noch offen:", "Limites :"],
+)  # fmt: skip
+@pytest.mark.parametrize("is_last", [True, False])
+def test_what_is_wrong_is_kept_before_what_went_well(title: str, is_last: bool) -> None:
+    well = "\n".join(f"{i}. **Part {i}**: all of its operations work as asked" for i in range(1, 9))
+    report = f"## Summary\n\n### Done:\n{well}\n\n{title}\n- The sum of two pumps is wrong\n"
+    then = [user("Next."), *ran("./run", "7"), said("The run says 7."), user("Go on.")]
+    messages = [user("Go."), said(report), *([] if is_last else then)]
+    summary = summary_of(*messages, max_words=60)
+    assert "The sum of two pumps is wrong" in summary
+
+
+def test_a_cut_leaves_no_end_of_a_word() -> None:
+    text = "x" * 60 + "=print(serialize(field,value)(1)(2)(3)(4)(5))"
+    for most in range(40, 90):
+        _, _, tail = shortened(text, most).partition(" … ")
+        assert text.endswith(tail)
+        assert not (tail[0].isalnum() and text[-len(tail) - 1].isalnum())

@@ -394,7 +394,7 @@ def test_a_poll_after_the_last_messages_leaves_a_command_where_it_was_started() 
     messages = [*ran("./review", running), *ran("./drain", "dry", "c3"), said("I wait for it.")]
     line = f"- ./review; started in the background: {running}"
     summary = summary_of(GO, *messages, *poll, *edited("e1", "pump.py"))
-    assert steps(summary) == [line]
+    assert steps(summary) == [line, "- ./drain => dry"]
     told = later(summary_of(GO, *messages), *poll)
     assert steps(told) == [line]
 
