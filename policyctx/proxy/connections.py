@@ -225,9 +225,13 @@ def no_answer(error: aiohttp.ClientError) -> str:
     """Return why an upstream gave no answer, without any text of the error."""
     if isinstance(error, UpstreamLeftError):
         return "the upstream has closed the connection before it answered"
+    if isinstance(error, TimeoutError):
+        return "the upstream cannot be reached: no connection was made in time"
     match getattr(error, "os_error", None):
-        case socket.gaierror():
+        case socket.gaierror(errno=socket.EAI_NONAME):
             why = "its host is not known"
+        case socket.gaierror(strerror=str(text)):
+            why = text
         case ssl.SSLError(reason=reason):
             why = f"TLS failed: {reason}"
         case OSError(errno=int(number)):

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from math import log
 from typing import NamedTuple, Protocol
 
-from policyctx.definitions.items import READ_TOOL, SEARCH_TOOL
+from policyctx.definitions.items import NOTHING_FOUND, READ_TOOL, SEARCH_TOOL
 from policyctx.errors import CorruptContentError, StoreError, counted, nearest
 from policyctx.store.filesystem import ContextFileSystem
 from policyctx.store.index import IndexEntry
@@ -22,7 +22,7 @@ MOST_LINES = 1_000
 MOST_CHARS = 16_000
 MOST_MATCHES = 50
 # How the answer of a search without a match begins.
-NOTHING = "[nothing offloaded contains"
+NOTHING = NOTHING_FOUND
 _MOST_QUERY_CHARS = 1_000
 _MOST_PATH_CHARS = 4_096
 # The newest names among which the nearest one is looked for.

@@ -313,7 +313,8 @@ class Notices:
         if not self._is_over_window or any(one > window for one in left):
             fails = bool(self.writes.problem)
             yield _over_window(tokens, window, conversation, fates, facts, place=place, fails=fails)
-        self._is_over_window = True
+        # What helps is said once the store works again.
+        self._is_over_window = not self.writes.problem
 
     def _unknown_windows(self, policy: OffloadPolicy, facts: Facts) -> Iterator[str]:
         """Yield a warning, once for each model, if shares are those of a window nobody knows."""

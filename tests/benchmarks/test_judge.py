@@ -134,8 +134,10 @@ def test_units_have_a_draw_and_are_labelled_by_their_ids() -> None:
 
 def test_every_unit_that_was_labelled_blind_has_a_label() -> None:
     units = units_drawn(file=HERE / "blind.jsonl")
-    assert len(units) == 60
-    assert set(judgements(HERE / "blind.jsonl")) == {unit["id"] for unit in units}
+    said = judgements(HERE / "blind.jsonl")
+    assert (len(units), len(said)) == (60, 60)
+    assert len({unit["session"] for unit in units}) == 43
+    assert sum(one.needed for [one] in said.values()) == 30
 
 
 def test_a_weighted_share_counts_a_unit_by_the_inverse_of_its_probability() -> None:

@@ -309,6 +309,24 @@ def test_what_a_search_of_another_store_found_is_saved(
     assert session.read("r") == found
 
 
+@pytest.mark.parametrize(
+    "found",
+    ["ROOT/archive/compaction-001.json:1: " + LARGE, f"[nothing offloaded contains {LARGE!r}]"],
+)
+def test_what_a_search_of_the_archive_or_in_vain_found_makes_no_file(
+    found: str, tmp_path: Path
+) -> None:
+    text = found.replace("ROOT", str(tmp_path))
+    messages = reading("search_offloaded", {"query": "x"}, text)
+    [decision] = retiring(tmp_path).apply([user(), *messages]).plan.new
+    assert decision.action is Action.CLEAR
+    archive = f"{tmp_path}/archive/compaction-001.json"
+    [decision] = (
+        retiring(tmp_path).apply([user(), *reading("read_offloaded", {"path": archive})]).plan.new
+    )
+    assert (decision.action, decision.file) == (Action.CLEAR, None)
+
+
 @pytest.mark.parametrize("path", ["c7", "/old/tool_result/Bash/c0.md", "../c0.md", None, 7])
 def test_what_was_read_in_another_store_is_saved(path: object, tmp_path: Path) -> None:
     session, messages = retiring(tmp_path), session_of("small")

@@ -155,6 +155,27 @@ def test_a_request_larger_than_the_window_is_not_blamed_on_the_policy_while_the_
     small = policy("extends: coding-agent\nmodel: {context_window: 1000}\n")
     store.failing.add("save")
     result = Session(small, store=store, session_id="s").apply(session_of(*["word " * 900] * 8))
-    [size, stopped] = result.warnings
+    size, stopped = result.warnings
     assert size.endswith("; nothing is offloaded while the store fails")
     assert stopped.startswith("offloading has stopped: ")
+
+
+def test_what_helps_against_a_large_request_is_said_once_the_store_works(
+    store: FailingStore,
+) -> None:
+    small = policy(
+        TEXT.replace("ON_FAILURE", "keep").replace(
+            "store:", "model: {context_window: 1000}\n    store:"
+        )
+    )
+    session = Session(small, store=store, session_id="s")
+    messages = [user("word " * 9000), *session_of("word " * 900)]
+    store.failing.add("save")
+    assert "nothing is offloaded while the store fails" in session.apply(messages).warnings[0]
+    store.failing.clear()
+    said = (
+        session.apply([*messages, user("more")]).warnings
+        + session.apply([*messages, user("more"), user("more")]).warnings
+    )
+    assert any("the largest item that stays is user_message" in one for one in said)
+    assert "while the store fails" not in said[-1]

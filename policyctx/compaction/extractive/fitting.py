@@ -409,8 +409,11 @@ def first_words(text: str, most: int) -> str:
     """Return the text up to its `most`-th word."""
     if words_in(text) <= most:
         return text
-    ends = [found.end() for found in _WORD.finditer(text)]
-    return text[: ends[most - 1]] if most > 0 else ""
+    ends = [0, *(found.end() for found in _WORD.finditer(text))]
+    end = ends[max(0, most)]
+    # A part of a long word may look like another one.
+    is_within = end and not text[end].isspace() and words_in(text[end - 1 : end + 1]) == 1
+    return text[: text.rfind(" ", 0, end) if is_within and " " in text[:end] else end]
 
 
 class SummaryLine(NamedTuple):

@@ -22,9 +22,10 @@ _MOST_READ = 400_000
 # Characters of a piece; a longer sentence is cut between words.
 _LONGEST = 480
 # A word that no sentence has, such as base64 or minified code, and the characters of it to quote.
-_UNBROKEN, _QUOTED_OF_IT = re.compile(rf"[^\s{CJK[1:-1]}]{{{_LONGEST},}}"), 120
+_UNBROKEN = re.compile(rf"(?<![^\s{CJK[1:-1]}])[^\s{CJK[1:-1]}]{{{_LONGEST},}}")
+_QUOTED_OF_IT = 120
 # Many lines that each are one such word, such as checksums or a table.
-_COLUMN = re.compile(rf"((?:^[^\s{CJK[1:-1]}]{{16,}}\n){{30,}})", re.MULTILINE)
+_COLUMN = re.compile(rf"((?:^[^\s{CJK[1:-1]}]{{16,}}\r?(?:\n|\Z)){{100,}})", re.MULTILINE)
 # Words of a title or lead that is repeated before each entry, if it forbids them.
 _SHORT_LEAD = 6
 # Words of a message that is one piece.
@@ -108,7 +109,7 @@ class Piece(NamedTuple):
 def pieces_of(text: str, *, of_agent: bool = False) -> Iterator[Piece]:
     """Yield the pieces of a text, in order.
 
-    An agent pastes nothing: of its text only a long block in fences is not quoted.
+    An agent pastes nothing: of its text only a long block in fences, or a column, is not quoted.
     """
     if len(text) > _MOST_READ:
         ends = f"{text[: _MOST_READ // 2]}\n"
@@ -164,15 +165,15 @@ def _pieces(text: str, *, of_agent: bool) -> Iterator[Piece]:
 _FENCE = re.compile(r"^[ \t]*(?:```|~~~)[^\n]*\n?", re.MULTILINE)
 
 
-def _fenced(text: str) -> Iterator[tuple[str, bool]]:
+def _fenced(text: str, *, is_typed: bool = False) -> Iterator[tuple[str, bool]]:
     """Yield the parts of a text, each with whether it is a block in fences too long to quote."""
     for i, part in enumerate(_FENCE.split(text)):
         is_block, is_long = i % 2 == 1, len(part) > _LONGEST
         if is_block and not is_long:
             # A line with a space before it is one piece.
             yield f" {' / '.join(filter(None, map(one_line, part.splitlines())))}", False
-        elif is_block:
-            yield part, True
+        elif is_block or is_typed:
+            yield part, is_block
         else:
             yield from ((one, j % 2 == 1) for j, one in enumerate(_COLUMN.split(part)))
 
@@ -191,7 +192,7 @@ def _parts(text: str) -> Iterator[tuple[str, bool]]:
         yield from _runs(text[at:start])
         inner = start
         for typed in _TYPED.finditer(text, start, end):
-            yield from _fenced(typed[2])
+            yield from _fenced(typed[2], is_typed=True)
             inner = typed.end()
         if inner == start:
             yield text[start:end], True

@@ -59,10 +59,12 @@ _PICTURES: dict[str, tuple[str, ...]] = {
 _CARRIED_OUT = ("web_search_call", "file_search_call", "code_interpreter_call", "mcp_call")
 _KNOWN = frozenset({*INPUT_FIELDS, *OUTPUT_TYPES, *_CARRIED_OUT, "message", "reasoning"})
 # A message is one where it has a role.
-ITEM_TYPES = (_KNOWN - {"message"}).union(_ASKING, _ANSWERING, (
+ITEM_TYPES = (_KNOWN - {"message"}).union(_ASKING, _ANSWERING, ("image_generation_call",))
+# Types of items that no model writes, though they may come with its reply.
+BESIDE_REPLIES = frozenset({
     "additional_tools", "compaction", "compaction_trigger", "configuration_update",
-    "image_generation_call", "item_reference", "mcp_list_tools",
-))  # fmt: skip
+    "item_reference", "mcp_list_tools",
+})  # fmt: skip
 # What Anthropic's API adds to a message of this type in a response.
 _OF_ANTHROPIC = frozenset({"usage", "stop_reason"})
 _ENDED = {"type": "exit", "exit_code": 0}

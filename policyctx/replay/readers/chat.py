@@ -9,7 +9,7 @@ from typing import Any
 
 from policyctx.messages.shapes.blocks import BESIDE_CONTENT, BLOCK_TYPES
 from policyctx.messages.shapes.built_in import RESPONSES
-from policyctx.messages.shapes.responses import ITEM_TYPES
+from policyctx.messages.shapes.responses import BESIDE_REPLIES, ITEM_TYPES
 from policyctx.replay.readers.building import RecordingBuilder
 from policyctx.replay.readers.source import Source
 from policyctx.replay.readers.values import Record, mapping, objects, word
@@ -23,12 +23,14 @@ _FIELDS = BESIDE_CONTENT | {
     "annotations", "content", "metadata", "provider_specific_fields", "reasoning",
     "reasoning_details", "thinking_blocks", "usage",
 }  # fmt: skip
+# Of a list so many messages and items are looked at to know it.
+_FIRST = 10
 _ROLES = frozenset({"assistant", "developer", "function", "system", "tool", "user"})
 
 
 def recognises(record: object) -> bool:
     """Is this a message or an item, or a list of them, bare or in an object."""
-    return is_said(record) or any(map(is_said, _listed(record)[:1]))
+    return any(map(_shows, (record, *_listed(record)[:_FIRST])))
 
 
 def recordings(source: Source) -> Iterator[Recording]:
@@ -52,8 +54,13 @@ def is_said(record: object) -> bool:
     """Whether a record is a message: its role, and content or calls; or an item of Responses."""
     fields = mapping(record)
     if "role" not in fields:
-        return word(fields.get("type")) in ITEM_TYPES
+        return word(fields.get("type")) in ITEM_TYPES | BESIDE_REPLIES
     return word(fields["role"]) in _ROLES and ("content" in fields or "tool_calls" in fields)
+
+
+def _shows(record: object) -> bool:
+    """Whether a record is a message, or an item that hardly anything else looks like."""
+    return is_said(record) and not mapping(record).keys().isdisjoint({"role", "call_id", "summary"})
 
 
 def add_said(builder: RecordingBuilder, record: object) -> None:
@@ -63,8 +70,9 @@ def add_said(builder: RecordingBuilder, record: object) -> None:
         builder.pass_over("record that is not a message", known=False, record=record)
         return
     message: dict[str, Any] = mapping(record)
-    before = builder.context[-1] if builder.context and RESPONSES.recognises(message) else {}
-    goes_on = RESPONSES.recognises(before) and _is_of_model(before)
+    before = builder.context[-1] if builder.context else message
+    are_items = RESPONSES.recognises(message) or RESPONSES.recognises(before)
+    goes_on = are_items and before is not message and _is_of_model(before)
     if _is_of_model(message) and not goes_on:
         builder.called()
     if builder.add(message) and "role" in message:
@@ -72,6 +80,8 @@ def add_said(builder: RecordingBuilder, record: object) -> None:
 
 
 def _is_of_model(message: Record) -> bool:
+    if message.get("type") in BESIDE_REPLIES:
+        return False
     return (message["role"] if "role" in message else RESPONSES.role(message)) == "assistant"
 
 

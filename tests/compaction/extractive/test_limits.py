@@ -99,7 +99,15 @@ def test_words_without_spaces_count_by_their_length() -> None:
     lines = [user(f"{i}: {'QmFzZTY0' * 40}") for i in range(500)]
     summary = extractive_summary(History(lines), Summary())
     assert len(summary) < 32 * Summary().max_words
-    assert first_words("ab " + "x" * 200, 2) == "ab " + "x" * 32
+    assert first_words("x" * 200, 2) == "x" * 64
+    assert first_words(f"ab {'x' * 200} c", 3) == "ab"  # a part could look like another word
+
+
+def test_a_list_that_the_user_gives_in_an_element_is_quoted() -> None:
+    paths = [f"src/components/part_{i}.tsx" for i in range(120)]
+    told = "\n".join(["<task>Never touch these files:", *paths, "</task>"])
+    summary = extractive_summary(History([user(told), said("Yes."), user("Go on.")]), Summary())
+    assert sum(path in summary for path in paths) >= 20
 
 
 @pytest.mark.parametrize("say", [user, said])

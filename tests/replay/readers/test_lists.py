@@ -188,7 +188,17 @@ def test_a_message_of_the_model_joins_the_call_before_it() -> None:
     assert lengths(recording) == [1, 6]
 
 
-@pytest.mark.parametrize("other", [{"type": "event"}, {"type": 5}, {"type": "text", "text": "x"}])
+def test_what_stands_beside_a_reply_is_no_call() -> None:
+    listing = {"type": "mcp_list_tools", "id": "l", "server_label": "s", "tools": []}
+    so = {"role": "assistant", "content": "so"}
+    recording = read_one([listing, GO, THOUGHT, so, CALL, OUTPUT, {"type": "compaction"}, so])
+    assert lengths(recording) == [2, 7]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"type": "event"}, {"type": 5}, {"type": "text", "text": "x"}, {"type": "program", "id": "a"}],
+)
 def test_records_with_a_type_that_no_item_has_are_no_messages(other: Record) -> None:
     with pytest.raises(UnreadableRecordingError, match="none of the known formats"):
         read_lines([other, other])
