@@ -882,6 +882,28 @@ def test_a_document_leaves_with_the_text_that_is_its_own_placeholder(tmp_path: P
     assert restored(one, "c0")["content"] == content
 
 
+def test_a_later_result_with_the_id_and_words_of_a_placeholder_is_no_placeholder_if_it_has_media(
+    tmp_path: Path,
+) -> None:
+    compiled = policy("""\
+        min_chars: 0
+        items: {tool_result: {offload: true}, image: {offload: true}}
+        store: {sync: never}
+        steps:
+          - name: old
+            do: offload
+            must_shrink: false
+            select: {types: [tool_result]}
+            placeholder: {text: "{head}", head: {chars: 4}}
+        """)
+    one = Session(compiled, root=tmp_path, session_id="s")
+    one.apply([user(), call("again", "read", {}), results(("again", "ok")), user()])
+    content = [picture("QUJD"), text("ok")]
+    later = [user("Next."), call("again", "read", {}), results(("again", content)), user()]
+    [path] = one.apply(later).files
+    assert contains(restored(one, path), content)
+
+
 def test_a_message_whose_text_is_its_own_placeholder_stays_the_same_object(tmp_path: Path) -> None:
     compiled = policy("""\
         min_chars: 0

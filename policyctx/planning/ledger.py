@@ -375,7 +375,8 @@ class Ledger:
 
     def rendered(self, item: Item) -> dict[ItemKey, LedgerEntry]:
         """Return the entries that left this very text, oldest first."""
-        found = self._at((item.kind, item.tool_use_id, item.text))
+        # What holds media may have the very text of a placeholder, which never holds any.
+        found = {} if item.media else self._at((item.kind, item.tool_use_id, item.text))
         if not found and self.may_be_rewritten(item):
             found = self._at((item.kind, item.tool_use_id, content_hash(item.whole)))
         return found
