@@ -375,7 +375,9 @@ class TestCallables:
     @pytest.mark.parametrize(
         ("check", "accepted"),
         [
-            ("{}", True),
+            ("false", True),
+            ("true", False),
+            ("{}", False),
             ("{min_words: 2}", False),
             ("{sections: true}", False),
             ("{sections: false, min_words: 1}", True),

@@ -80,7 +80,7 @@ def add_said(builder: RecordingBuilder, record: object) -> None:
 
 
 def _is_of_model(message: Record) -> bool:
-    if message.get("type") in BESIDE_REPLIES:
+    if word(message.get("type")) in BESIDE_REPLIES:
         return False
     return (message["role"] if "role" in message else RESPONSES.role(message)) == "assistant"
 
