@@ -17,7 +17,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from policyctx import errors
 from policyctx.cli import output
 from policyctx.cli.output import argument, option
-from policyctx.compaction.assembly import ITEM_TYPE, messages_text
+from policyctx.compaction.assembly import messages_text
+from policyctx.definitions.items import ARCHIVE_TYPE
 from policyctx.definitions.names import is_url
 from policyctx.definitions.tokenizers import DEFAULT_TOKENIZER
 from policyctx.paths import safe_part
@@ -425,7 +426,7 @@ def _chosen(stores: Stores, archive: str | None, root: str) -> tuple[str, IndexE
         (name, entry)
         for name, entries, _ in stores.contents()
         for entry in entries
-        if entry.is_of(ITEM_TYPE, None)
+        if entry.is_of(ARCHIVE_TYPE, None)
     ]
     found.sort(key=lambda one: one[1].saved_at)
     chosen = [one for one in found if archive is None or archive in {_id(one[1]), one[1].path}]

@@ -23,9 +23,6 @@ from policyctx.policy.values import parsed_template
 from policyctx.tokens.counter import TokenCounter
 from policyctx.tokens.usage import Usage, usage_of
 
-ITEM_TYPE = "archive"
-"""What the store knows archives by."""
-
 _SCHEMA_VERSION = "1.0"
 _PINNED = "## Pinned\n"
 

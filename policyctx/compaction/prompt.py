@@ -242,9 +242,10 @@ def _unlike_a_summary(text: str, settings: Summary, *, by_model: bool) -> Summar
     """Return why a text that should be a summary is none, as far as the policy's `check` says."""
     if settings.check is None:
         return None
-    by_model |= "check" in settings.model_fields_set and not settings.check.model_fields_set
-    asks_for_sections, fewest = _checked(settings, settings.check, by_model=by_model)
-    if not (by_model or asks_for_sections or fewest):
+    is_true = "check" in settings.model_fields_set and not settings.check.model_fields_set
+    as_of_model = by_model or is_true
+    asks_for_sections, fewest = _checked(settings, settings.check, as_of_model=as_of_model)
+    if not (as_of_model or asks_for_sections or fewest):
         return None
     names, words = [section.name for section in settings.sections], words_in(text)
     missing = missing_sections(text, names)
@@ -273,16 +274,16 @@ def _no_summary(text: str) -> SummaryError | None:
     return None
 
 
-def _checked(settings: Summary, check: SummaryCheck, *, by_model: bool) -> tuple[bool, int]:
+def _checked(settings: Summary, check: SummaryCheck, *, as_of_model: bool) -> tuple[bool, int]:
     """Return whether the sections are required, and the fewest words."""
     most = settings.max_words
-    fewest = min(_FEWEST_WORDS, most // 4) if by_model else 0
+    fewest = min(_FEWEST_WORDS, most // 4) if as_of_model else 0
     if check.min_words is not None:
         fewest = min(check.min_words, most)
     if check.sections is not None:
         return check.sections, fewest
     is_told = settings.prompt is None or "sections" in _prompt_of(settings).fields
-    return by_model and is_told, fewest
+    return as_of_model and is_told, fewest
 
 
 def _headings(line: str) -> Iterator[str]:

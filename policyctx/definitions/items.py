@@ -430,6 +430,8 @@ def key_of(call_id: str | None, tool: str | None, role: str, path: Path) -> obje
 # The tools whose results are `recalled`.
 READ_TOOL = "read_offloaded"
 SEARCH_TOOL = "search_offloaded"
+ARCHIVE_TYPE = "archive"
+"""What the store knows archives by, and the folder that they are in."""
 NOTHING_FOUND = "[nothing offloaded contains"
 """How the answer of a search without a match begins."""
 

@@ -12,12 +12,11 @@ from collections.abc import Callable, Mapping
 from itertools import accumulate, takewhile
 from typing import Any
 
-from policyctx.definitions.items import READ_TOOL, SEARCH_TOOL, HostObject
+from policyctx.definitions.items import NOTHING_FOUND, READ_TOOL, SEARCH_TOOL, HostObject
 from policyctx.messages.markers import field_of
 from policyctx.session import Session
 from policyctx.store.excerpts import (
     MOST_CHARS,
-    NOTHING,
     Answer,
     ReadableStore,
     read_offloaded,
@@ -193,7 +192,7 @@ class ReadBackTools:
                 search_offloaded(store, query, before=root_of(store), by_words=by_words)
                 for store in self._shared
             )
-            found = [answer.text for answer in answers if not answer.text.startswith(NOTHING)]
+            found = [answer.text for answer in answers if not answer.text.startswith(NOTHING_FOUND)]
             if found:
                 break
         if answers[0].is_error or not found:

@@ -14,7 +14,7 @@ from functools import cache
 from typing import NamedTuple
 
 from policyctx.definitions.actions import Action
-from policyctx.definitions.items import NOTHING_FOUND, SEARCH_TOOL, Item, recall_tool
+from policyctx.definitions.items import ARCHIVE_TYPE, NOTHING_FOUND, SEARCH_TOOL, Item, recall_tool
 from policyctx.messages.editing import shortened_input
 from policyctx.messages.shapes.shape import EMPTY_INPUT
 from policyctx.paths import File
@@ -471,7 +471,7 @@ def source_of(conversation: Conversation, position: int) -> RecallSource | None:
 
     A result of another tool than those of the library has a source if it is the very text of a
     file, or if `reads_file` says that the tool returns nothing but the file. What was read or found
-    in files outside the root has none, unless the session has a file of the same relative path.
+    in files of other sessions has none, unless this one has a file of the same relative path.
     """
     item, policy = conversation.items[position], conversation.policy
     if item.type == item.kind or "recalled" not in policy.types.lineage(item.type):
@@ -488,7 +488,7 @@ def source_of(conversation: Conversation, position: int) -> RecallSource | None:
             return RecallSource(None) if is_ours else None
         path = asked.input.get("path")
         file = _file_of(path, conversation, by_id=True)
-        is_there = file is not None or _is_below_root(path, conversation)
+        is_there = file is not None or _is_archive(path, conversation)
         return RecallSource(file) if is_there else None
     file = _read_whole(item, asked, conversation) or _read_by_rule(item, asked, conversation)
     return None if file is None else RecallSource(file)
@@ -497,12 +497,13 @@ def source_of(conversation: Conversation, position: int) -> RecallSource | None:
 def _finds_again(found: str, conversation: Conversation) -> bool:
     """Return whether all that a search found is in files of the store, its archives among them."""
     paths = {match[1] for match in map(_MATCH.match, found.split("\n")) if match}
-    are_there = (_is_below_root(one, conversation) or _file_of(one, conversation) for one in paths)
+    are_there = (_is_archive(one, conversation) or _file_of(one, conversation) for one in paths)
     return all(are_there) if paths else found.startswith(NOTHING_FOUND)
 
 
-def _is_below_root(path: object, conversation: Conversation) -> bool:
-    return isinstance(path, str) and path.startswith(f"{conversation.facts.root}/")
+def _is_archive(path: object, conversation: Conversation) -> bool:
+    folder = f"{conversation.facts.root}/{ARCHIVE_TYPE}/"
+    return isinstance(path, str) and path.startswith(folder)
 
 
 def _read_by_rule(item: Item, call: Item, conversation: Conversation) -> File | None:

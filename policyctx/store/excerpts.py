@@ -21,8 +21,6 @@ from policyctx.store.read import FoundLine
 MOST_LINES = 1_000
 MOST_CHARS = 16_000
 MOST_MATCHES = 50
-# How the answer of a search without a match begins.
-NOTHING = NOTHING_FOUND
 _MOST_QUERY_CHARS = 1_000
 _MOST_PATH_CHARS = 4_096
 # The newest names among which the nearest one is looked for.
@@ -241,7 +239,7 @@ def _matches(query: str, found: Sequence[FoundLine], before: str) -> Answer:
         shown.append(line)
         size += len(line) + 1
     if not shown:
-        return Answer(f"{NOTHING} {_sendable(query[:_SHOWN_CHARS])!r}]")
+        return Answer(f"{NOTHING_FOUND} {_sendable(query[:_SHOWN_CHARS])!r}]")
     return _with_more(shown) if len(found) > MOST_MATCHES else Answer(_joined(shown))
 
 

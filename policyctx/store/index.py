@@ -393,7 +393,7 @@ class StoredFile(NamedTuple):
 class CollectionReport(NamedTuple):
     """What `collect` did, or would do in a dry run.
 
-    What a list held beside its texts counts in the bytes, but is no content of its own.
+    The bytes include what a list held beside its texts; the contents do not.
     """
 
     removed: tuple[tuple[IndexEntry, str], ...]

@@ -16,7 +16,7 @@ from policyctx.compaction.assembly import FileReader, RestoredFile
 from policyctx.compaction.file_access import accesses, unknown_readers
 from policyctx.compaction.restoration import Restoration, WorkingFiles
 from policyctx.compaction.summarizers import Summarizer, Worker
-from policyctx.definitions.items import Author, Item, Message
+from policyctx.definitions.items import ARCHIVE_TYPE, Author, Item, Message
 from policyctx.definitions.names import NONE
 from policyctx.errors import StoreError, UnrestorableFileError
 from policyctx.messages.door import Door
@@ -402,8 +402,8 @@ class Compacting:
         """Return all replaced messages as the caller gave them, and one that is carried over."""
         replaced = self._known.given[self._parts.start : self._parts.end]
         name = self._archive_name
-        path = f"{assembly.ITEM_TYPE}/{name}.json"
-        origin = Origin(name, assembly.ITEM_TYPE)
+        path = f"{ARCHIVE_TYPE}/{name}.json"
+        origin = Origin(name, ARCHIVE_TYPE)
         return Content(
             path, assembly.Archive(self._number, replaced, self._shapes), path, origin, packed=True
         )

@@ -327,6 +327,18 @@ def test_what_a_search_of_the_archive_or_in_vain_found_makes_no_file(
     assert (decision.action, decision.file) == (Action.CLEAR, None)
 
 
+def test_what_another_session_saved_in_the_same_folder_is_saved(tmp_path: Path) -> None:
+    other = f"{tmp_path}/tool_result/Bash/c9.md"
+    for tool, given, text in (
+        ("read_offloaded", {"path": other}, NUMBERED),
+        ("search_offloaded", {"query": "x"}, f"{other}:1: {LARGE}"),
+    ):
+        result = retiring(tmp_path / tool).apply([user(), *reading(tool, given, text)])
+        assert result.files == (f"{tmp_path}/{tool}/recalled/{tool}/r.md",)
+        shared = Session(policy(RETIRE % "offload"), root=tmp_path, session_id=tool)
+        assert len(shared.apply([user(), *reading(tool, given, text)]).files) == 1
+
+
 @pytest.mark.parametrize("path", ["c7", "/old/tool_result/Bash/c0.md", "../c0.md", None, 7])
 def test_what_was_read_in_another_store_is_saved(path: object, tmp_path: Path) -> None:
     session, messages = retiring(tmp_path), session_of("small")

@@ -94,7 +94,7 @@ class Quote(NamedTuple):
     ago: int = 0
     """How many calls came after it, if the agent said it."""
     inner: bool = False
-    """Whether it is no rule in the middle of a long message, or says how things stood earlier."""
+    """Whether it is in the middle of a long message and no rule, or says how things stood."""
 
 
 def place_of(one: Quote) -> int:

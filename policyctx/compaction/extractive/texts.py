@@ -192,6 +192,8 @@ def _parts(text: str) -> Iterator[tuple[str, bool]]:
         yield from _runs(text[at:start])
         inner = start
         for typed in _TYPED.finditer(text, start, end):
+            if text[inner : typed.start()].strip() and inner != start:
+                yield text[inner : typed.start()], True
             yield from _fenced(typed[2], is_typed=True)
             inner = typed.end()
         if inner == start:

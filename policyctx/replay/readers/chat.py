@@ -23,7 +23,7 @@ _FIELDS = BESIDE_CONTENT | {
     "annotations", "content", "metadata", "provider_specific_fields", "reasoning",
     "reasoning_details", "thinking_blocks", "usage",
 }  # fmt: skip
-# Of a list so many messages and items are looked at to know it.
+# How many messages of a list are looked at to see what it is.
 _FIRST = 10
 _ROLES = frozenset({"assistant", "developer", "function", "system", "tool", "user"})
 

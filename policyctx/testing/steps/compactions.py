@@ -6,10 +6,11 @@ from itertools import pairwise
 from operator import attrgetter
 from pathlib import Path
 
-from policyctx.compaction.assembly import ITEM_TYPE, CompactStats, History, SummaryRequest
+from policyctx.compaction.assembly import CompactStats, History, SummaryRequest
 from policyctx.compaction.points import carried, points_of
 from policyctx.compaction.prompt import instructions, recorded_parts
 from policyctx.compaction.record import transcript
+from policyctx.definitions.items import ARCHIVE_TYPE
 from policyctx.messages.shapes.responses import OUTPUT_TYPES
 from policyctx.messages.shapes.shape import SYSTEM_ROLES
 from policyctx.policy.models.compaction import Carry
@@ -390,7 +391,7 @@ def _is_archive(path: Path) -> bool:
         return False
     if not isinstance(document, dict):
         return False
-    is_enveloped = document.get("item_type") == ITEM_TYPE
+    is_enveloped = document.get("item_type") == ARCHIVE_TYPE
     return is_enveloped or {"compaction", "messages"} <= document.keys()
 
 
