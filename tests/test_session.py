@@ -103,6 +103,18 @@ def test_without_a_decision_the_same_list_comes_back_and_nothing_is_made(session
     assert not Path(session.store.root).exists()
 
 
+def test_messages_that_stay_are_the_objects_of_the_list_given_last(tmp_path: Path) -> None:
+    arrives = SMALL.replace("do: offload,", "do: offload, on: arrival,")
+    session = Session(policy(arrives), root=tmp_path, session_id="s")
+    *before, result = session_of("small", "x" * 100)
+    session.apply(before)
+    session.on_tool_result(result, call=before[-1])
+    # The ends of the known list are the same objects, and a message between them is a copy.
+    given = [before[0], copy.deepcopy(before[1]), *before[2:], result]
+    found = session.apply(given).messages
+    assert [i for i, message in enumerate(found) if message is not given[i]] == [len(given) - 1]
+
+
 def test_an_empty_list_is_left_unchanged(session: Session) -> None:
     messages: list[dict[str, object]] = []
     assert session.apply(messages).messages is messages

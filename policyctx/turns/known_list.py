@@ -203,7 +203,7 @@ class KnownList:
     def _take(self, messages: list[Message], differing: Collection[int]) -> None:
         """Replace the known messages by these equal objects, so that these are returned.
 
-        Of a list without edits it is left to `edited`, if most are the objects that are known. At
+        Of a list without edits it is left to `_take_objects`, if most are known objects. At
         the `differing` positions markers may have moved. In an edited message they move in both
         forms, the one that the caller gave and the other one.
         """
@@ -310,7 +310,9 @@ class KnownList:
         if fates := self.conversation.fates:
             new = range(items, len(self.conversation.items))
             remembered = {i: fates[i] for i in new if i in fates}
-            self._put(self._changed(self._edits_by_message(remembered)))
+            if edits := self._edits_by_message(remembered):
+                self._take_objects()
+            self._put(self._changed(edits))
 
     def _problems(self, more: list[Message], fates: Mapping[int, Decision]) -> list[str]:
         """Return the rules that earlier decisions on the items in `more` would break.
@@ -339,9 +341,8 @@ class KnownList:
 
         Raises `InvalidResultError` if a provider would reject the list because of it.
         """
-        if not self._edited and (plan.new or plan.compaction):
-            self.given = [*islice(self.messages, len(self.given))]
-            self.left = [*self.given]
+        if plan.new or plan.compaction:
+            self._take_objects()
         if not plan.new:
             self._checked, self._restructured = {}, frozenset()
             return {}
@@ -355,6 +356,12 @@ class KnownList:
         if self.forgets:
             self._checked, self._restructured = changes, restructured
         return changes
+
+    def _take_objects(self) -> None:
+        """Take the objects of the list that was read last, before its first edit."""
+        if not self._edited:
+            self.given = [*islice(self.messages, len(self.given))]
+            self.left = [*self.given]
 
     def _restructuring(self, edits: Mapping[int, Sequence[Edit]]) -> frozenset[int]:
         """Return the messages of which these edits change more than texts."""
