@@ -349,10 +349,9 @@ class Session:
         `call` is the assistant message that made the calls; if it is given, `Result.messages`
         begins with it. Without it the session looks for the call in the list that `apply` was given
         or has returned last, with what was appended to that list since. A call that it finds is
-        message 0 of `Result.plan`, and not in `Result.messages`. If there is none, the tools and
-        their inputs are unknown: rules for tools do not apply, and a result that was read back from
-        the store is offloaded again. `sources` are the files that the results were read
-        from, by tool-use id; a placeholder may name them.
+        message 0 of `Result.plan`, and not in `Result.messages`. If there is none, rules for tools
+        do not apply, and a result that was read back from the store is offloaded again. `sources`
+        are the files that the results are from, by tool-use id; a placeholder may name them.
         """
         return self._report("on_tool_result", self._calls.arrive(message, call, sources))
 
@@ -373,21 +372,21 @@ class Session:
     observe_async = in_async(observe)
     observe_in_steps = stepwise(observe)
 
-    def take_over(self, correction: Correction, *, write_ttl: int | None = None) -> None:
-        """Take over what an earlier session learnt from usage, such as one of a recording.
+    def take_over(
+        self, correction: Correction | None = None, *, write_ttl: int = 0, idle: float | None = None
+    ) -> None:
+        """Take over what an earlier session knew, such as one of a recording, where it is given.
 
-        Its correction replaces that of this session, and if given, so does the TTL of its last
-        write to the prompt cache, in seconds. With `state: none` it has no effect, like `observe`.
+        The TTL of the last write to the prompt cache and `idle` since the last model call are in
+        seconds. With `state: none` it has no effect, like `observe`.
         """
-        memory = self._memory()
-        memory.correction, memory.write_ttl = correction, write_ttl or memory.write_ttl
+        self._memory().take_over(correction, write_ttl, idle)
 
     def totals(self) -> Totals:
         """Return what the session has sent, spared and stored so far.
 
-        A call counts when its usage is observed, or when a later list has its reply; its tokens
-        are then estimated. With `state: none` all are 0 but `failed_writes` and `unrecorded`.
-        `print(session.totals())` shows them in a line.
+        A call counts when its usage is observed, or with estimated tokens when a later list has its
+        reply. With `state: none` all are 0 but `failed_writes` and `unrecorded`.
         """
         return self._calls.totals(self._memory())
 
@@ -427,10 +426,9 @@ class Session:
     def close(self) -> None:
         """Update the store's `index.json`, so that it lists every item.
 
-        If nothing was ever decided, nothing is written. A closed session can be used and closed
-        again. A store that the caller passed is closed if it has a `close` method. If the index
-        cannot be written, nothing is lost: the log has a warning, and `totals().failed_writes`
-        counts it. Raises `StoreError` then under `on_failure: raise`.
+        If nothing was ever decided, nothing is written. A closed session can be used again. A store
+        that the caller passed is closed if it has a `close` method. If the index cannot be written,
+        the log warns and `totals().failed_writes` counts it; `on_failure: raise` raises it.
         """
         self._calls.close()
 

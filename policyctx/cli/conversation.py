@@ -104,7 +104,8 @@ class Given:
         if correction.last is not None:
             usages = [call.usage for call in whole.calls[: self.learns_from] if call.usage]
             ttls = [ttl for usage in usages if (ttl := usage.write_ttl) is not None]
-            session.take_over(correction, write_ttl=ttls[-1] if ttls else None)
+            session.take_over(correction, write_ttl=ttls[-1] if ttls else 0)
+        session.take_over(idle=self.pause)
         over = [size for size in _billed(recording) if size > window]
         if over and not quiet:
             calls = "call was" if len(over) == 1 else "calls were"
@@ -154,6 +155,14 @@ class Given:
     def _window(self, session: Session) -> int:
         model, name, last = session.policy.model, self._named(session), self._last
         return window_of(model, name) if last is None else called_window(last, model, name, last.at)
+
+    @property
+    def pause(self) -> float | None:
+        """The seconds between the chosen call and the one before it; None if one has no time."""
+        if self.whole is None or not self.learns_from:
+            return None
+        before, now = (call.at for call in self.whole.calls[self.learns_from - 1 :][:2])
+        return None if before is None or now is None else max(0.0, now - before)
 
     @property
     def _last(self) -> ModelCall | None:

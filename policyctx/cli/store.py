@@ -21,12 +21,11 @@ from policyctx.compaction.assembly import messages_text
 from policyctx.definitions.items import ARCHIVE_TYPE
 from policyctx.definitions.names import is_url
 from policyctx.definitions.tokenizers import DEFAULT_TOKENIZER
-from policyctx.paths import safe_part
 from policyctx.policy.values import byte_size, duration
 from policyctx.store.collector import states_of
 from policyctx.store.filesystem import ContextFileSystem
 from policyctx.store.index import CollectionReport, IndexEntry
-from policyctx.store.opening import SESSION_FIELD, Stores, stores_in
+from policyctx.store.opening import Stores, filled_in, stores_in
 from policyctx.tokens.counter import counter_for
 
 Root: TypeAlias = Annotated[str, argument("ROOT", "A store's folder or URL, as in `store.root`.")]
@@ -76,8 +75,7 @@ def opened_stores(
     The session stands for `{session_id}` in the root. At the end the index of each that was opened
     lists every item; a warning says where it cannot be written. Raises `StoreError` without any.
     """
-    if session is not None and SESSION_FIELD in root:  # the folder is that of one session
-        root, session = root.replace(SESSION_FIELD, safe_part(session)), None
+    root, session = filled_in(root, session)
     stores = stores_in(root, session=session, compress=compress)
     try:
         yield stores

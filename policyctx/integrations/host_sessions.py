@@ -43,6 +43,7 @@ from policyctx.planning.compiled import OffloadPolicy
 from policyctx.planning.facts import Request
 from policyctx.policy.models import Policy
 from policyctx.session import Session
+from policyctx.store.opening import names_session
 from policyctx.tokens.usage import BodyUsage
 from policyctx.turns.result import Result
 
@@ -356,10 +357,10 @@ class Turn:
 def options_below(options: Mapping[str, Any], session_id: str) -> dict[str, Any]:
     """Return the options of one of many sessions: a `root` becomes the session's folder below it.
 
-    So sessions share no file, as with the default root.
+    So sessions share no file, as with the default root and one with `{session_id}`.
     """
     root = options.get("root")
-    if root is None:
+    if root is None or names_session(str(root)):
         return dict(options)
     below = safe_part(session_id)
     is_text = isinstance(root, str) and is_url(root)

@@ -19,11 +19,10 @@ from policyctx import __version__
 from policyctx.definitions.items import READ_TOOL, SEARCH_TOOL
 from policyctx.errors import AmbiguousSessionError, MissingExtraError, StoreError
 from policyctx.integrations.tools import CHAR, LIMIT, OFFSET, PATH, QUERY, READ, SEARCH
-from policyctx.paths import safe_part
 from policyctx.store.backend import store_root
 from policyctx.store.excerpts import MOST_LINES, Answer, read_offloaded, search_offloaded
 from policyctx.store.filesystem import ContextFileSystem
-from policyctx.store.opening import stores_in
+from policyctx.store.opening import filled_in, stores_below, stores_in
 
 if TYPE_CHECKING:
     from mcp.server import MCPServer
@@ -43,17 +42,19 @@ _TEXTS = "policyctx.texts"
 class FixedStore:
     """The store of one session, opened once the session has saved something.
 
-    `root` may contain `{session_id}`. Without a `session`, the folder has to hold the store of one
-    session alone. Raises `AmbiguousSessionError` if it holds several.
+    `root` may contain `{session_id}`, or be the folder above that of the session. Without a
+    `session`, the folder has to hold the store of one session alone. Raises
+    `AmbiguousSessionError` if it holds several, or only folders below it do.
     """
 
     def __init__(self, root: str | os.PathLike[str], session: str | None = None) -> None:
-        name = "" if session is None else safe_part(session)
-        self._root = store_root(str(root).replace("{session_id}", name))
-        self._session = session
+        given, self._session = filled_in(str(root), session)
+        self._root = store_root(given)
         self._store: ContextFileSystem | None = None
         self._lock = Lock()
         self.answer(lambda _: _NOTHING_YET)
+        if self._store is None and session is None and (below := stores_below(self._root)):
+            raise AmbiguousSessionError(None, below, path=str(self._root))
 
     def answer(self, ask: Callable[[ContextFileSystem], Answer]) -> Answer:
         """Return what `ask` answers from the store, an error while there is none."""
@@ -64,15 +65,12 @@ class FixedStore:
 
     def _opened(self) -> ContextFileSystem | None:
         try:
-            stores = stores_in(self._root)
+            stores = stores_in(self._root, session=self._session)
         except StoreError:
             return None
-        if self._session is None and len(stores) > 1:
+        if len(stores) > 1:
             raise AmbiguousSessionError(None, sorted(stores), path=str(self._root))
-        if self._session is None:
-            return next(iter(stores.values()))
-        owns_root = str(self._root).rpartition("/")[2] == safe_part(self._session)
-        return stores.get(self._session) or (stores.get("") if owns_root else None)
+        return next(iter(stores.values()))
 
 
 def read_back_server(root: str | os.PathLike[str], session: str | None = None) -> MCPServer:

@@ -175,8 +175,9 @@ def not_one_of(node: Node, known: list[str]) -> Diagnostic:
     likely = ""
     if len(known) == 1:
         sentence = f"expected {known[0]!r}, got {shown_node(node)}"
-    elif node.value is None and node.variable is None:
-        sentence = f"expected one of {', '.join(known)}, got nothing"
+    elif node.variable is None and (node.value is None or isinstance(node.value, dict | list)):
+        shown = "nothing" if node.value is None else shown_node(node)
+        sentence = f"expected one of {', '.join(known)}, got {shown}"
     else:
         sentence = f"{shown_node(node)} is none of {', '.join(known)}"
         likely = hint(node.value, known) if node.variable is None else ""

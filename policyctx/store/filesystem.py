@@ -366,7 +366,8 @@ class ContextFileSystem:
             if shared and not collector.have_ended(terms):
                 raise StoreError(
                     f"{self.root}: several sessions share this prefix, and nothing keeps them from"
-                    " using a content that is about to be removed; collect when they have ended",
+                    " using a content that is about to be removed; when they have ended, collect"
+                    " with `ended` (--ended)",
                     path=str(self.root),
                 )
             return collector.collect(terms, dry_run=dry_run, progress=progress)

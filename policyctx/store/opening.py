@@ -171,16 +171,39 @@ def stores_in(
 ) -> Stores:
     """Return every store of a folder by its session's id, "" for that of the folder itself.
 
-    With `session`, only that store. Raises `StoreError` when there is none, and names the folders
-    below that hold one.
+    With `session`, only that store: in this folder, which may have the session's name, or in the
+    one of its name below. Raises `StoreError` when there is none, and names the folders below that
+    hold one.
     """
-    place = store_root(root)
+    place, name = store_root(root), safe_part(session or "")
+    is_named = bool(session) and str(place).rpartition("/")[2] == name
     with failing_as("read", place, str(place)), reading_at(place) as backend:
         folders = {journal.session_of(folder): folder for folder in journal.state_folders(backend)}
-        chosen = {name: at for name, at in folders.items() if session in {None, name}}
-        if not chosen:
-            raise StoreError(_nothing_found(backend, session, sorted(folders)), path=str(place))
-    return Stores(place, chosen, compress, clock)
+        wanted = {session, "" if is_named else session}
+        chosen = {one: at for one, at in folders.items() if session is None or one in wanted}
+        if chosen:
+            return Stores(place, chosen, compress, clock)
+        lacking = _nothing_found(backend, session, sorted(folders))
+    if session and not is_named:
+        with suppress(StoreError):
+            return stores_in(f"{place}/{name}", session=session, compress=compress, clock=clock)
+    raise StoreError(lacking, path=str(place))
+
+
+def stores_below(root: str | os.PathLike[str]) -> list[str]:
+    """Return the names of folders in a folder that hold a store, the first twenty, sorted."""
+    with reading_at(store_root(root)) as backend:
+        return _stores_below(backend)
+
+
+def filled_in(root: str, session: str | None) -> tuple[str, str | None]:
+    """Return a root for `stores_in` with the session in place of `{session_id}`, and the session.
+
+    It is None if it was filled in, since the folder is that session's own.
+    """
+    if session is None or SESSION_FIELD not in root:
+        return root, session
+    return root.replace(SESSION_FIELD, safe_part(session)), None
 
 
 def newest_record(root: Path, session: str, kind: str) -> dict[str, Any] | None:

@@ -175,7 +175,7 @@ class Knowledge:
             language_model=model.name,
             correction=memory.correction,
             # 0 also where no time is known (NaN): no time passes there.
-            idle=None if called_at is None else max(0.0, self.clock() - called_at),
+            idle=memory.paused if called_at is None else max(0.0, self.clock() - called_at),
             cwd=self.cwd,
             read_tool=self.read_tool,
             sources=sources or {},

@@ -262,6 +262,8 @@ class Memory:
     """The items that the steps on arrival have judged in any list of the session."""
     called_at: float | None = None
     """The time of the last model call, in seconds since 1970."""
+    paused: float | None = None
+    """Seconds since the last model call of an earlier session, before the first of this one."""
     correction: Correction = field(default_factory=Correction)
     """The correction of token counts, learnt from the usage of responses."""
     write_ttl: int | None = None
@@ -333,6 +335,14 @@ class Memory:
     def replaces(self) -> bool:
         """Whether lists are read with what `replacements` puts in them."""
         return bool(self.replacements.made or self.ledger.dropped_calls)
+
+    def take_over(
+        self, correction: Correction | None, write_ttl: int, idle: float | None
+    ) -> None:
+        """Replace what is known of earlier calls, where something else is given."""
+        self.correction = correction or self.correction
+        self.write_ttl = write_ttl or self.write_ttl
+        self.paused = self.paused if idle is None else idle
 
     def returned(
         self,

@@ -41,6 +41,13 @@ def billed_session(path: Path, *sizes: int) -> Path:
     return path
 
 
+IDLE = """\
+apiVersion: policyctx/v1
+name: idle
+min_chars: 100
+items: {tool_result: {offload: true}}
+steps: [{name: s, do: offload, when: {idle: {over: 250s}}, select: {types: [tool_result]}}]
+"""
 SIZES = (100_000, 130_000, 158_000, 159_900, 162_000, 210_000)
 
 
@@ -101,6 +108,25 @@ def test_calls_above_the_context_window_are_reported(tmp_path: Path, command: st
         "largest_billed": 210_000, "context_window": 200_000, "calls_over_window": 1,
         "not_understood": {},
     }  # fmt: skip
+
+
+def test_the_pause_before_a_recorded_call_counts_as_in_a_replay(tmp_path: Path) -> None:
+    path = billed_session(tmp_path / "s.json", *SIZES)
+    document = json.loads(path.read_text(encoding="utf-8"))
+    times = iter([0, 100, 200, 500, 600, 700])
+    for message in document["messages"]:
+        if message["role"] == "assistant":
+            message["extra"]["timestamp"] = 1_750_000_000 + next(times)
+    path.write_text(json.dumps(document), encoding="utf-8")
+    policy = tmp_path / "p.yaml"
+    policy.write_text(IDLE, encoding="utf-8")
+    calls = [(), *(("--call", str(n + 1)) for n in range(6))]
+    gates = [gate_of(str(policy), path, *call) for call in calls]
+    assert [gate.get("number") for gate in gates] == [None, None, 100, 100, 300, 100, 100]
+    assert [gate["opens"] for gate in gates].index(True) == 4
+    (recording,) = recordings_in(path)
+    replayed = simulated(recording, OffloadPolicy.load(policy))
+    assert [call.removed > 0 for call in replayed.calls].index(True) == 3
 
 
 def test_shares_are_of_the_window_of_the_recorded_model_as_in_a_replay(tmp_path: Path) -> None:

@@ -61,10 +61,13 @@ def root(tmp_path: Path) -> Path:
     return root
 
 
-def test_a_root_may_have_the_field_of_the_session(policyctx: Command, tmp_path: Path) -> None:
+@pytest.mark.parametrize("given", ["kept/{session_id}", "kept", "kept/a%2Fb"])
+def test_a_root_may_have_the_field_of_the_session_or_be_the_folder_above(
+    policyctx: Command, tmp_path: Path, given: str
+) -> None:
     with ContextFileSystem(tmp_path / "kept" / "a%2Fb", sync="never") as store:
         store.save([result("toolu_01", TEXT)])
-    where = (tmp_path / "kept/{session_id}", "--session", "a/b")
+    where = (tmp_path / given, "--session", "a/b")
     assert "toolu_01" in policyctx("store", "ls", *where).stdout
     assert policyctx("store", "cat", where[0], "toolu_01", *where[1:]).stdout == TEXT
     assert policyctx("store", "verify", *where).returncode == 0

@@ -40,6 +40,13 @@ def test_the_oldest_sessions_go_unless_they_are_in_use(tmp_path: Path) -> None:
     assert len(roots) == 3
 
 
+@pytest.mark.parametrize("root", ["kept/{session_id}", "{session_id}/kept"])
+def test_a_root_with_the_id_of_the_session_is_that_of_a_session(tmp_path: Path, root: str) -> None:
+    hosted = of_policy(tmp_path / root).of_id("a/b")
+    session = Session("context-offload", root=tmp_path / root, session_id="a/b")
+    assert hosted.store.root == session.store.root
+
+
 def test_a_policy_with_a_session_id_has_one_session(tmp_path: Path) -> None:
     sessions = of_policy(tmp_path, session_id="one")
     assert sessions.chosen() is sessions.of_id("a") is sessions.of_id("b")

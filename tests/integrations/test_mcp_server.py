@@ -149,6 +149,34 @@ def test_the_root_may_hold_the_name_of_the_session(tmp_path: Path) -> None:
     assert FixedStore(f"{tmp_path}/{{session_id}}", "t").answer(lambda _: type_of("")).is_error
 
 
+@pytest.mark.parametrize(
+    ("kept", "served"),
+    [
+        ("{session_id}", ""),
+        ("{session_id}", "{session_id}"),
+        ("{session_id}", "s"),
+        ("{session_id}/kept", "{session_id}/kept"),
+        ("", ""),
+    ],
+)
+def test_a_session_is_found_by_the_root_of_its_policy_and_by_the_folder_above(
+    tmp_path: Path, kept: str, served: str
+) -> None:
+    session = Session(policy(POLICY), root=tmp_path / kept, session_id="s")
+    session.apply(session_of(LARGE))
+    store = FixedStore(tmp_path / served, "s")
+    assert store.answer(lambda s: type_of(s.read("c0"))).text == LARGE
+    assert FixedStore(tmp_path / served, "t").answer(lambda s: type_of(s.read("c0"))).is_error
+
+
+def test_a_folder_of_folders_of_sessions_needs_one_of_them(tmp_path: Path) -> None:
+    FixedStore(tmp_path)
+    for one in "ab":
+        offloaded(tmp_path / one, one)
+    with pytest.raises(AmbiguousSessionError, match=r"choose one .*: a, b"):
+        FixedStore(tmp_path)
+
+
 def type_of(text: str) -> Any:
     from policyctx.store.excerpts import Answer  # noqa: PLC0415
 

@@ -27,7 +27,9 @@ from policyctx.integrations.openai_agents import PolicyFilter
 from tests.integrations.agents import (
     ALL,
     CAREFUL,
+    COMPACT,
     CONTENTS,
+    DROP,
     TEXTS,
     AgentTests,
     Host,
@@ -148,6 +150,17 @@ def test_a_run_sends_the_edited_list_and_keeps_its_items(
     assert result.final_output == "Done."
     check_edited(outputs(api.bodies[2]), api, session)
     assert outputs(result.to_input_list()) == [BIG, SECOND]
+
+
+@pytest.mark.parametrize("chat", [False, True], ids=["responses", "chat"])
+@pytest.mark.parametrize("text", [DROP, COMPACT], ids=["drop", "compact"])
+def test_a_run_goes_on_after_messages_were_replaced(
+    api: OpenAIAPI, tmp_path: Path, text: str, chat: bool
+) -> None:
+    session = Session(policy(text), root=tmp_path, session_id="s")
+    result = asyncio.run(run(api, PolicyFilter(session), chat=chat))
+    assert result.final_output == "Done."
+    assert len(outputs(api.bodies[2])) == 1
 
 
 @pytest.mark.parametrize(("model", "limit"), LIMITS)

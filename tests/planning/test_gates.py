@@ -267,7 +267,7 @@ class TestIdle:
     def test_it_is_closed_before_the_first_call(self, comparison: str) -> None:
         found = outcome(gated(f"{{idle: {{{comparison}}}}}"), session_of(LARGE))
         assert not found.is_open
-        assert found.gates[0].sentence == "idle: no time of a model call is known"
+        assert found.gates[0].sentence == "idle: the time since the last model call is not known"
 
     def test_a_session_counts_from_its_last_call(self, tmp_path: Path) -> None:
         now = [1000.0]

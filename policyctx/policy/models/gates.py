@@ -75,7 +75,7 @@ class Nothing(StrEnum):
 _SENTENCES = {
     Nothing.MEASURED: "there is nothing in the messages",
     Nothing.SELECTED: "nothing is selected",
-    Nothing.CALLED: "no time of a model call is known",
+    Nothing.CALLED: "the time since the last model call is not known",
     Nothing.SAVED: "nothing would be saved",
 }
 T = TypeVar("T")
