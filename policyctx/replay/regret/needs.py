@@ -19,6 +19,8 @@ from policyctx.replay.timeline import Replies, SessionPart
 
 # So many strings are shown for one item and one call.
 _SHOWN = 3
+# An item that held so many lost strings is needed, though a newer one held them too.
+_ALSO = 2
 
 
 class Lost(NamedTuple):
@@ -79,14 +81,18 @@ def _used(part: SessionPart, replies: Replies, memo: Memo) -> Iterator[_Found]:
     citations = Citations(part, texts, knowledge, memo)
     for reply, call in replies:
         lost: dict[int, list[str]] = defaultdict(list)
-        for holder, said in sent.lost(reply, call):
+        newest: set[int] = set()
+        for holders, said in sent.lost(reply, call):
             if not knowledge.has_parts(said, call):
-                lost[holder].append(said)
+                newest.add(max(holders))
+                for holder in holders:
+                    lost[holder].append(said)
+        needed = {one for one, held in lost.items() if one in newest or len(held) >= _ALSO}
         cited: dict[int, list[Cited]] = defaultdict(list)
         for line in citations.of(reply, call):
             cited[line.position].append(line)
         newer: set[str] = set()
-        for holder in sorted({*lost, *cited}, reverse=True):
+        for holder in sorted({*needed, *cited}, reverse=True):
             lines = lines_in(texts.shown(holder))
             shared = dict(_shared(texts, lines, reply, holder) if holder in lost else ())
             placed = dict(_in_blocks_of(lost[holder], shared, lines))
@@ -150,7 +156,8 @@ _IN_TEXT = re.compile(rf"(?<![\w.-]){_FILE}(?::|#L|\(| L|`?,? \(?lines? |:? ?~|{
 _BEFORE_FILE = re.compile(rf"\blines? {_LINES} (?:of|in) `?(?:[\w.-]*/)*{_FILE}")
 # As `nl` and `grep -n` write the number of a line.
 _BEFORE_LINE = r"(?:^|\n|\\n|\\\"|\"|[:-])[ \t]*({})(?:[\t\u2192:|-]|\\t)"
-_ROUND = 5
+# Round numbers, and those behind them, end with one of these digits.
+_ROUND = {0, 1, 5}
 # A diff names the new file, and the number that the first line of each hunk has in it.
 _HUNK = re.compile(r"@@ -\d+(?:,\d+)? \+(\d+)(?:,\d+)? @@|\+\+\+ (.+)")
 
@@ -194,7 +201,7 @@ class Citations:
         said = dict.fromkeys(self._numbers_in(self._texts.written(reply)))
         if item.kind == "tool_call":
             given = self._input(item.tool, item.text)
-            lines = [number for number in given.line_numbers if not _is_round(number)]
+            lines = [n for n in given.line_numbers if n >= SMALL and n % 10 not in _ROUND]
             said |= {(file, number): None for file in sorted(given.files) for number in lines}
         return list(said)
 
@@ -243,10 +250,6 @@ def _numbers_in(text: str) -> tuple[tuple[str, int], ...]:
     found = [(file, numbers) for file, *numbers in _IN_TEXT.findall(text)]
     found += [(file, numbers) for *numbers, file in _BEFORE_FILE.findall(text)]
     return tuple((file, int(number)) for file, numbers in found for number in numbers if number)
-
-
-def _is_round(number: int) -> bool:
-    return number < SMALL or number % _ROUND == 0 or number % (2 * _ROUND) == 1
 
 
 def _in_diff(text: str) -> Mapping[tuple[str, int], tuple[int, int]]:
