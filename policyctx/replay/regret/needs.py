@@ -19,8 +19,6 @@ from policyctx.replay.timeline import Replies, SessionPart
 
 # So many strings are shown for one item and one call.
 _SHOWN = 3
-# An item that held so many lost strings is needed, though a newer one held them too.
-_ALSO = 2
 
 
 class Lost(NamedTuple):
@@ -87,14 +85,18 @@ def _used(part: SessionPart, replies: Replies, memo: Memo) -> Iterator[_Found]:
                 newest.add(max(holders))
                 for holder in holders:
                     lost[holder].append(said)
-        needed = {one for one, held in lost.items() if one in newest or len(held) >= _ALSO}
         cited: dict[int, list[Cited]] = defaultdict(list)
-        for line in citations.of(reply, call):
-            cited[line.position].append(line)
+        for found in citations.of(reply, call):
+            newest.add(found[0].position)
+            for line in found:
+                cited[line.position].append(line)
         newer: set[str] = set()
-        for holder in sorted({*needed, *cited}, reverse=True):
+        for holder in sorted({*lost, *cited}, reverse=True):
+            # One string alone shows only that the newest item that held it is needed.
+            if holder not in newest and len(lost[holder]) + len(cited[holder]) == 1:
+                continue
             lines = lines_in(texts.shown(holder))
-            shared = dict(_shared(texts, lines, reply, holder) if holder in lost else ())
+            shared = dict(_shared(texts, lines, reply, holder))
             placed = dict(_in_blocks_of(lost[holder], shared, lines))
             lined = {line.text: lines.around(line.start, line.end) for line in cited[holder]}
             signs = (*_longest(lost[holder], placed), *lined)
@@ -108,9 +110,8 @@ def _used(part: SessionPart, replies: Replies, memo: Memo) -> Iterator[_Found]:
 
 def _shared(texts: Texts, lines: Lines, reply: int, holder: int) -> Iterator[tuple[str, Range]]:
     """Yield the rare strings of a reply that an item holds, and what is to be read for each."""
-    written = texts.strings_written(reply)
     held = texts.held(TextPlace(holder))
-    for key, said in written.items():
+    for key, said in texts.strings_written(reply).items():
         if key in held:
             yield said, _place(lines, held[key])
 
@@ -189,12 +190,12 @@ class Citations:
         ]
         """The results of calls that were out at any time, newest first."""
 
-    def of(self, reply: int, call: int) -> Iterator[Cited]:
-        """Yield the lines that a reply took from items which its call did not have."""
+    def of(self, reply: int, call: int) -> Iterator[Sequence[Cited]]:
+        """Yield a line that a reply took from items which its call did not have, newest first."""
         for file, number in self._said(reply):
             found = list(self._held(file, number, call))
             if found and not self._knowledge.has_line(file, number, call):
-                yield from found
+                yield found
 
     def _said(self, reply: int) -> Sequence[tuple[str, int]]:
         item = self._part.items[reply]

@@ -3,7 +3,6 @@
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 from policyctx.replay.regret.strings import (
@@ -87,7 +86,7 @@ class SentStrings:
         for i in range(len(part.beside)):
             self._counts.update(self._at(TextPlace(-1 - i)))
 
-    def lost(self, reply: int, call: int) -> Iterator[tuple[AbstractSet[int], str]]:
+    def lost(self, reply: int, call: int) -> Iterator[tuple[set[int], str]]:
         """Yield what of a reply its call was not sent, with the removed items that held it.
 
         Calls are asked about in their order.
