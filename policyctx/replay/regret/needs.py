@@ -79,16 +79,24 @@ def _used(part: SessionPart, replies: Replies, memo: Memo) -> Iterator[_Found]:
     citations = Citations(part, texts, knowledge, memo)
     for reply, call in replies:
         lost: dict[int, list[str]] = defaultdict(list)
-        for holder, said in sent.lost(reply, call):
+        newest: set[int] = set()
+        for holders, said in sent.lost(reply, call):
             if not knowledge.has_parts(said, call):
-                lost[holder].append(said)
+                newest.add(max(holders))
+                for holder in holders:
+                    lost[holder].append(said)
         cited: dict[int, list[Cited]] = defaultdict(list)
-        for line in citations.of(reply, call):
-            cited[line.position].append(line)
+        for found in citations.of(reply, call):
+            newest.add(found[0].position)
+            for line in found:
+                cited[line.position].append(line)
         newer: set[str] = set()
         for holder in sorted({*lost, *cited}, reverse=True):
+            # One string alone shows only that the newest item that held it is needed.
+            if holder not in newest and len(lost[holder]) + len(cited[holder]) == 1:
+                continue
             lines = lines_in(texts.shown(holder))
-            shared = dict(_shared(texts, lines, reply, holder) if holder in lost else ())
+            shared = dict(_shared(texts, lines, reply, holder))
             placed = dict(_in_blocks_of(lost[holder], shared, lines))
             lined = {line.text: lines.around(line.start, line.end) for line in cited[holder]}
             signs = (*_longest(lost[holder], placed), *lined)
@@ -102,9 +110,8 @@ def _used(part: SessionPart, replies: Replies, memo: Memo) -> Iterator[_Found]:
 
 def _shared(texts: Texts, lines: Lines, reply: int, holder: int) -> Iterator[tuple[str, Range]]:
     """Yield the rare strings of a reply that an item holds, and what is to be read for each."""
-    written = texts.strings_written(reply)
     held = texts.held(TextPlace(holder))
-    for key, said in written.items():
+    for key, said in texts.strings_written(reply).items():
         if key in held:
             yield said, _place(lines, held[key])
 
@@ -150,7 +157,8 @@ _IN_TEXT = re.compile(rf"(?<![\w.-]){_FILE}(?::|#L|\(| L|`?,? \(?lines? |:? ?~|{
 _BEFORE_FILE = re.compile(rf"\blines? {_LINES} (?:of|in) `?(?:[\w.-]*/)*{_FILE}")
 # As `nl` and `grep -n` write the number of a line.
 _BEFORE_LINE = r"(?:^|\n|\\n|\\\"|\"|[:-])[ \t]*({})(?:[\t\u2192:|-]|\\t)"
-_ROUND = 5
+# Round numbers, and those behind them, end with one of these digits.
+_ROUND = {0, 1, 5}
 # A diff names the new file, and the number that the first line of each hunk has in it.
 _HUNK = re.compile(r"@@ -\d+(?:,\d+)? \+(\d+)(?:,\d+)? @@|\+\+\+ (.+)")
 
@@ -182,19 +190,19 @@ class Citations:
         ]
         """The results of calls that were out at any time, newest first."""
 
-    def of(self, reply: int, call: int) -> Iterator[Cited]:
-        """Yield the lines that a reply took from items which its call did not have."""
+    def of(self, reply: int, call: int) -> Iterator[Sequence[Cited]]:
+        """Yield a line that a reply took from items which its call did not have, newest first."""
         for file, number in self._said(reply):
             found = list(self._held(file, number, call))
             if found and not self._knowledge.has_line(file, number, call):
-                yield from found
+                yield found
 
     def _said(self, reply: int) -> Sequence[tuple[str, int]]:
         item = self._part.items[reply]
         said = dict.fromkeys(self._numbers_in(self._texts.written(reply)))
         if item.kind == "tool_call":
             given = self._input(item.tool, item.text)
-            lines = [number for number in given.line_numbers if not _is_round(number)]
+            lines = [n for n in given.line_numbers if n >= SMALL and n % 10 not in _ROUND]
             said |= {(file, number): None for file in sorted(given.files) for number in lines}
         return list(said)
 
@@ -243,10 +251,6 @@ def _numbers_in(text: str) -> tuple[tuple[str, int], ...]:
     found = [(file, numbers) for file, *numbers in _IN_TEXT.findall(text)]
     found += [(file, numbers) for *numbers, file in _BEFORE_FILE.findall(text)]
     return tuple((file, int(number)) for file, numbers in found for number in numbers if number)
-
-
-def _is_round(number: int) -> bool:
-    return number < SMALL or number % _ROUND == 0 or number % (2 * _ROUND) == 1
 
 
 def _in_diff(text: str) -> Mapping[tuple[str, int], tuple[int, int]]:

@@ -86,15 +86,15 @@ class SentStrings:
         for i in range(len(part.beside)):
             self._counts.update(self._at(TextPlace(-1 - i)))
 
-    def lost(self, reply: int, call: int) -> Iterator[tuple[int, str]]:
-        """Yield what of a reply its call was not sent, with the newest removed item that held it.
+    def lost(self, reply: int, call: int) -> Iterator[tuple[set[int], str]]:
+        """Yield what of a reply its call was not sent, with the removed items that held it.
 
         Calls are asked about in their order.
         """
         self._go_to(call)
         for key, said in self._texts.strings_written(reply).items():
             if self._counts[key] <= 0 and (gone := self._gone.get(key)):
-                yield max(gone), said
+                yield gone, said
 
     def _at(self, place: TextPlace) -> frozenset[bytes]:
         found = self._of_place.get(place)

@@ -239,10 +239,6 @@ class Lines:
             return True
         return one.last < other.first <= one.last + NEAR
 
-    def text_of(self, one: Range) -> str:
-        """Return what is in a range."""
-        return self.text[one.start : one.end]
-
 
 def without(ranges: Iterable[Range], had: Sequence[Range]) -> list[tuple[int, int]]:
     """Return the characters of some ranges that other ranges do not have, as start and end."""

@@ -55,6 +55,17 @@ def test_a_text_that_cites_a_line_of_a_removed_result(end: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("end", "items"), [("ledger.py:637", ["r1"]), ("ledger.py:637-659", ["r0", "r1"])]
+)
+def test_an_older_result_is_needed_too_only_if_a_reply_cites_two_of_its_lines(
+    end: str, items: list[str]
+) -> None:
+    search = SEARCH[0], f"{SEARCH[1]}\n659: return voucher"
+    session = replayed(search, search, OTHER, end=end)
+    assert sorted(one.removal.item_id for one in session.regrets) == items
+
+
+@pytest.mark.parametrize(
     "view",
     [
         {"path": "src/ledger.py", "view_range": [600, 660]},

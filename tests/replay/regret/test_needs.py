@@ -158,6 +158,28 @@ def test_of_items_that_held_a_string_the_newest_is_regretted(names: str) -> None
     assert [regret.removal.item_id for regret in session.regrets] == [f"r{len(names) - 1}"]
 
 
+@pytest.mark.parametrize(
+    ("older", "is_regretted"),
+    [("QX-48213-B of src/core/tax_rates.py", True), ("QX-48213-B", False)],
+)
+def test_an_older_item_is_regretted_only_if_it_held_two_of_the_strings(
+    older: str, is_regretted: bool
+) -> None:
+    turns = [({"at": "a"}, f"{WORDS} {older}")]
+    turns += [({"at": "b"}, f"QX-48213-B of src/core/tax_rates.py\n{WORDS}"), ({"at": "c"}, WORDS)]
+    session = replayed(*turns, end="QX-48213-B is of src/core/tax_rates.py")
+    costs = {regret.removal.item_id: regret.tokens > 0 for regret in session.regrets}
+    assert costs == ({"r0": False, "r1": True} if is_regretted else {"r1": True})
+
+
+def test_a_string_that_is_in_view_by_its_parts_makes_no_older_item_regretted() -> None:
+    text = f"QX-48213-B of src/core/tax_rates.py\n{WORDS}"
+    turns = [({"at": name}, text) for name in "ab"]
+    seen = {"at": "c"}, f"{WORDS} src: core: tax_rates"
+    session = replayed(*turns, seen, end="QX-48213-B is of src/core/tax_rates.py")
+    assert [regret.removal.item_id for regret in session.regrets] == ["r1"]
+
+
 def test_an_item_removed_before_the_recording_began_anew_is_missed_after_it() -> None:
     first = talk(({"at": "a"}, f"{WORDS} QX-48213-B"), ({"at": "b"}, WORDS))[:-1]
     again = [*first, call("r9", "look", {"at": "QX-48213-B"})]

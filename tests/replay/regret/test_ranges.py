@@ -11,8 +11,9 @@ TEXT = "\n".join(f"line {number}" for number in range(1, 101))
 def test_characters_are_read_with_their_lines() -> None:
     lines = Lines(TEXT)
     start = TEXT.index("line 7\n")
-    assert lines.text_of(lines.around(start + 2, start + 9)) == "line 7\nline 8"
-    assert lines.around(start + 2, start + 9)[:2] == (7, 8)
+    found = lines.around(start + 2, start + 9)
+    assert TEXT[found.start : found.end] == "line 7\nline 8"
+    assert found[:2] == (7, 8)
 
 
 def test_of_a_long_line_only_what_is_around_is_read() -> None:
