@@ -132,12 +132,17 @@ def test_units_have_a_draw_and_are_labelled_by_their_ids() -> None:
     assert set(labels) <= {unit["id"] for unit in units}
 
 
-def test_every_unit_that_was_labelled_blind_has_a_label() -> None:
-    units = units_drawn(file=HERE / "blind.jsonl")
-    said = judgements(HERE / "blind.jsonl")
+@pytest.mark.parametrize(
+    ("name", "sessions", "needed"), [("blind.jsonl", 43, 30), ("blind2.jsonl", 39, 33)]
+)
+def test_every_unit_that_was_labelled_blind_has_a_label(
+    name: str, sessions: int, needed: int
+) -> None:
+    units = units_drawn(file=HERE / name)
+    said = judgements(HERE / name)
     assert (len(units), len(said)) == (60, 60)
-    assert len({unit["session"] for unit in units}) == 43
-    assert sum(one.needed for [one] in said.values()) == 30
+    assert len({unit["session"] for unit in units}) == sessions
+    assert sum(one.needed for [one] in said.values()) == needed
 
 
 def test_a_weighted_share_counts_a_unit_by_the_inverse_of_its_probability() -> None:
