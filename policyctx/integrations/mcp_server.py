@@ -50,9 +50,8 @@ class FixedStore:
     def __init__(self, root: str | os.PathLike[str], session: str | None = None) -> None:
         given, self._session = filled_in(str(root), session)
         self._root = store_root(given)
-        self._store: ContextFileSystem | None = None
         self._lock = Lock()
-        self.answer(lambda _: _NOTHING_YET)
+        self._store = self._opened()
         if self._store is None and session is None and (below := stores_below(self._root)):
             raise AmbiguousSessionError(None, below, path=str(self._root))
 

@@ -336,9 +336,7 @@ class Memory:
         """Whether lists are read with what `replacements` puts in them."""
         return bool(self.replacements.made or self.ledger.dropped_calls)
 
-    def take_over(
-        self, correction: Correction | None, write_ttl: int, idle: float | None
-    ) -> None:
+    def take_over(self, correction: Correction | None, write_ttl: int, idle: float | None) -> None:
         """Replace what is known of earlier calls, where something else is given."""
         self.correction = correction or self.correction
         self.write_ttl = write_ttl or self.write_ttl
