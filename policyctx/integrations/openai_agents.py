@@ -86,7 +86,7 @@ class PolicyFilter(agents.RunHooks[Any]):
         _turn.set(turn)
         if sent.messages is items:
             return given
-        edited: list[Any] = list(sent.messages)
+        edited: list[Any] = [*map(_easy, sent.messages)]
         return ModelInputData(input=edited, instructions=given.instructions)
 
     async def on_llm_end(
@@ -122,6 +122,15 @@ class PolicyFilter(agents.RunHooks[Any]):
             " history, so there is nothing to edit"
         )
         return True
+
+
+def _easy(item: Message) -> Message:
+    """Return a text of the model without an id in the form that the SDK reads for any API."""
+    parts = item.get("content")
+    if item.get("role") != "assistant" or "id" in item or not isinstance(parts, list):
+        return item
+    texts = [part["text"] for part in parts if part.get("type") == "output_text"]
+    return {"role": "assistant", "content": "".join(texts)} if len(texts) == len(parts) else item
 
 
 def _is_result(item: Message) -> bool:

@@ -140,12 +140,9 @@ class ResponsesShape(blocks.DictShape):
         return None if self.is_empty(new) else new
 
     def written(self, role: str, text: str) -> Message:
-        """Return an item of the type `message` with one part, or one of the model with a text.
-
-        Clients do not read the model's parts in an item without an id.
-        """
-        content = text if role == "assistant" else [{"type": "input_text", "text": text}]
-        return {"type": "message", "role": role, "content": content}
+        """Return an item of the type `message` with one part."""
+        kind = "output_text" if role == "assistant" else "input_text"
+        return {"type": "message", "role": role, "content": [{"type": kind, "text": text}]}
 
     def written_with(self, text: str, message: Message, path: Path) -> Message | None:  # noqa: ARG002
         """Return a message with a text and the parts of the output; a screenshot is an image."""

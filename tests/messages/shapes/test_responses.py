@@ -382,11 +382,9 @@ def test_the_block_of_a_part_is_the_part() -> None:
     assert [block_of(given, item) for item in items_of([given])] == [given, PICTURE]
 
 
-@pytest.mark.parametrize(
-    ("role", "content"),
-    [("user", [{"type": "input_text", "text": "done"}]), ("assistant", "done")],
-)
-def test_a_written_message_is_an_item_that_clients_send(role: str, content: object) -> None:
+@pytest.mark.parametrize(("role", "kind"), [("user", "input_text"), ("assistant", "output_text")])
+def test_a_written_message_is_an_item_with_one_part(role: str, kind: str) -> None:
+    content = [{"type": kind, "text": "done"}]
     assert RESPONSES.written(role, "done") == {"type": "message", "role": role, "content": content}
 
 
