@@ -377,8 +377,8 @@ class Session:
     ) -> None:
         """Take over what an earlier session knew, such as one of a recording, where it is given.
 
-        The TTL of the last write to the prompt cache and `idle` since the last model call are in
-        seconds. With `state: none` it has no effect, like `observe`.
+        The TTL of the last write to the prompt cache and `idle` since the last model call, before
+        the first call of this session, are in seconds. With `state: none` it has no effect.
         """
         self._memory().take_over(correction, write_ttl, idle)
 

@@ -356,6 +356,14 @@ def test_without_state_calls_are_independent_of_earlier_decisions(tmp_path: Path
     assert session.ledger.entries == {}
 
 
+@pytest.mark.parametrize("ranked", [False, True])
+def test_without_state_a_search_says_that_it_cannot_be_done(tmp_path: Path, ranked: bool) -> None:
+    session = Session(policy(ALONE), root=tmp_path, session_id="s")
+    session.apply(session_of("x" * 100))
+    with pytest.raises(StoreError, match="with `state: none` no list of the texts is kept"):
+        list(session.search("xx", ranked=ranked))
+
+
 def test_without_state_a_result_that_arrives_twice_is_judged_twice(tmp_path: Path) -> None:
     text = """\
         items: {tool_result: {offload: true}}

@@ -284,8 +284,15 @@ class ContextFileSystem:
 
         With `in_parts`, a long line comes once for each part of it that contains the text.
         A match says where the text is; `read` returns it, verified. `item_type` and `tool` are
-        exact. Raises `StoreError`, for an empty text too, and `AmbiguousSessionError` as `list`.
+        exact. Raises `StoreError`, for an empty text and with `state: none` too, and
+        `AmbiguousSessionError` as `list`.
         """
+        if self._state is None:
+            raise StoreError(
+                "with `state: none` no list of the texts is kept, so they cannot be searched; read"
+                " the file that a placeholder names",
+                path=str(self.root),
+            )
         with self._backend("read") as backend:
             entries = tuple(self._index(backend))
             chosen = (e for e in entries if e.is_of(item_type, tool) and not e.is_rest)

@@ -179,8 +179,8 @@ def stores_in(
     is_named = bool(session) and str(place).rpartition("/")[2] == name
     with failing_as("read", place, str(place)), reading_at(place) as backend:
         folders = {journal.session_of(folder): folder for folder in journal.state_folders(backend)}
-        wanted = {session, "" if is_named else session}
-        chosen = {one: at for one, at in folders.items() if session is None or one in wanted}
+        own = "" if is_named and session not in folders else session
+        chosen = {one: at for one, at in folders.items() if session is None or one == own}
         if chosen:
             return Stores(place, chosen, compress, clock)
         lacking = _nothing_found(backend, session, sorted(folders))
@@ -199,10 +199,13 @@ def stores_below(root: str | os.PathLike[str]) -> list[str]:
 def filled_in(root: str, session: str | None) -> tuple[str, str | None]:
     """Return a root for `stores_in` with the session in place of `{session_id}`, and the session.
 
-    It is None if it was filled in, since the folder is that session's own.
+    It is None if it was filled in, since the folder is that session's own. Raises `StoreError` for
+    a root that needs a session where none is given.
     """
-    if session is None or SESSION_FIELD not in root:
+    if SESSION_FIELD not in root:
         return root, session
+    if session is None:
+        raise StoreError(f"{root}: choose a session with `session` (--session)", path=root)
     return root.replace(SESSION_FIELD, safe_part(session)), None
 
 

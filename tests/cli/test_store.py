@@ -76,6 +76,12 @@ def test_a_root_may_have_the_field_of_the_session_or_be_the_folder_above(
     assert policyctx("store", "gc", *where).returncode == 0
 
 
+def test_a_root_with_the_field_of_the_session_needs_one(policyctx: Command, tmp_path: Path) -> None:
+    run = policyctx("store", "ls", tmp_path / "{session_id}")
+    assert run.returncode == 1
+    assert run.stderr.endswith("choose a session with `session` (--session)\n")
+
+
 def test_a_table_lists_the_offloaded_contents(policyctx: Command, root: Path) -> None:
     run = policyctx("store", "ls", root)
     lines = [line.split() for line in run.stdout.splitlines()]

@@ -14,7 +14,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 
 from policyctx import AmbiguousSessionError, Session
-from policyctx.errors import MissingExtraError, install_command
+from policyctx.errors import MissingExtraError, StoreError, install_command
 from policyctx.integrations.mcp_server import FixedStore, McpOverHttp
 from tests.conversations import session_of
 from tests.policies import policy
@@ -169,12 +169,24 @@ def test_a_session_is_found_by_the_root_of_its_policy_and_by_the_folder_above(
     assert FixedStore(tmp_path / served, "t").answer(lambda s: type_of(s.read("c0"))).is_error
 
 
+def test_the_state_of_a_session_comes_before_that_of_a_folder_with_its_name(tmp_path: Path) -> None:
+    kept = Session(policy(POLICY), root=tmp_path / "{session_id}", session_id="s")
+    kept.apply(session_of("y" + LARGE))
+    offloaded(tmp_path / "s", "s")
+    assert FixedStore(tmp_path, "s").answer(lambda s: type_of(s.read("c0"))).text == LARGE
+
+
 def test_a_folder_of_folders_of_sessions_needs_one_of_them(tmp_path: Path) -> None:
     FixedStore(tmp_path)
     for one in "ab":
         offloaded(tmp_path / one, one)
     with pytest.raises(AmbiguousSessionError, match=r"choose one .*: a, b"):
         FixedStore(tmp_path)
+
+
+def test_a_root_with_the_field_of_the_session_needs_one(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="choose a session with `session`"):
+        FixedStore(tmp_path / "{session_id}")
 
 
 def type_of(text: str) -> Any:

@@ -259,7 +259,9 @@ def test_a_store_without_an_index_reads_by_path_alone(tmp_path: Path) -> None:
     store = store_of(tmp_path, "text", state="none")
     assert read_offloaded(store, "tool_result/Bash/c0.md").text == "text"
     assert read_offloaded(store, "/etc/passwd").is_error
-    assert search_offloaded(store, "text").text == "[nothing offloaded contains 'text']"
+    found = search_offloaded(store, "text")
+    assert found.is_error
+    assert "with `state: none` no list of the texts is kept" in found.text
 
 
 def test_a_store_that_only_writes_answers_with_its_error(tmp_path: Path) -> None:

@@ -160,6 +160,20 @@ def test_a_request_larger_than_the_window_is_not_blamed_on_the_policy_while_the_
     assert stopped.startswith("offloading has stopped: ")
 
 
+def test_a_request_larger_than_the_window_is_said_once_while_the_store_fails(
+    store: FailingStore,
+) -> None:
+    small = policy("extends: coding-agent\nmodel: {context_window: 1000}\n")
+    store.failing.add("save")
+    session = Session(small, store=store, session_id="s")
+    messages = session_of(*["word " * 900] * 8)
+    said = list(session.apply(messages).warnings)
+    for number in range(3):
+        messages = [*messages, user(f"more {number}")]
+        said += session.apply(messages).warnings
+    assert [one for one in said if one.endswith("while the store fails")] == said[:1]
+
+
 def test_what_helps_against_a_large_request_is_said_once_the_store_works(
     store: FailingStore,
 ) -> None:

@@ -271,17 +271,23 @@ def compactions_without_gate(checked: Checked) -> Iterator[Diagnostic]:
             yield checked.warning("PC327", (*path, "do"), sentence, hint)
 
 
+# What a tool does to a file of each of `restore.sources`; its key has the same verb.
+_VERBS = {"read": "reads", "edited": "edits", "written": "writes"}
+
+
 def restorations_from_nowhere(checked: Checked) -> Iterator[Diagnostic]:
     """PC307, for a `restore` that was written although no tool works on files."""
     for path, _, settings in checked.compactions:
         restore, written = settings.restore, checked.compaction_key(path, "restore")
         brings_any = restore.always or not restore.max_files or _uses_files(checked, restore)
         if written is not None and not brings_any:
+            verb = next((v for source, v in _VERBS.items() if source in restore.sources), "reads")
             sentence = (
                 f"up to {restore.max_files} files are to be restored, but no tool says which file "
-                "it reads"
+                f"it {verb}"
             )
-            hint = "give the tool that reads files `reads_file: <input field>`, or `max_files: 0`"
+            key = f"`{verb}_file: <input field>`"
+            hint = f"give the tool that {verb} files {key}, or `max_files: 0`"
             yield checked.warning("PC307", written, sentence, hint)
 
 
@@ -320,13 +326,9 @@ def prompts_without_use(checked: Checked) -> Iterator[Diagnostic]:
 def _uses_files(checked: Checked, restore: Restore) -> bool:
     """Return whether a tool accesses files in one of the ways that restoration asks for."""
     return any(
-        fields is not None and source in restore.sources
+        getattr(rule, f"{_VERBS[source]}_file") is not None
         for rule in checked.policy.tools.values()
-        for source, fields in (
-            ("read", rule.reads_file),
-            ("edited", rule.edits_file),
-            ("written", rule.writes_file),
-        )
+        for source in restore.sources
     )
 
 

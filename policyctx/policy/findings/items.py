@@ -26,7 +26,7 @@ _THRESHOLDS = frozenset({"min_tokens", "min_chars"})
 _MAX_CHARS = 200
 # In the name of no tool that an API takes; a dot may be.
 _REGEX = re.compile(r"[\\^$|()]|\.\+|(?<![A-Za-z0-9])\.\*")
-_HINT = "select it in a step that runs before a model call, or remove the key"
+_HINT = "select it in a step that runs before a model call and has no such key, or remove the key"
 # Keys that are mostly given as a share. A small `min_tokens`, `frees` or `since_last` makes sense.
 _OFTEN_SHARES: dict[type[Section], tuple[str, ...]] = {
     TokensGate: tuple(COMPARISONS),

@@ -92,14 +92,16 @@ def _used(part: SessionPart, replies: Replies, memo: Memo) -> Iterator[_Found]:
                 cited[line.position].append(line)
         newer: set[str] = set()
         for holder in sorted({*lost, *cited}, reverse=True):
-            # One string alone shows only that the newest item that held it is needed.
-            if holder not in newest and len(lost[holder]) + len(cited[holder]) == 1:
-                continue
             lines = lines_in(texts.shown(holder))
             shared = dict(_shared(texts, lines, reply, holder))
             placed = dict(_in_blocks_of(lost[holder], shared, lines))
             lined = {line.text: lines.around(line.start, line.end) for line in cited[holder]}
-            signs = (*_longest(lost[holder], placed), *lined)
+            strings = [*_longest(lost[holder], placed)]
+            other = [one for one in lined if not any(one in s or s in one for s in strings)]
+            # One string alone shows only that the newest item that held it is needed.
+            if holder not in newest and len({*strings, *other}) == 1:
+                continue
+            signs = (*strings, *lined)
             placed |= lined
             ranges = lines.joined(placed.values())
             own = lines.joined(placed[text] for text in placed.keys() - newer)

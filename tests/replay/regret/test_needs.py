@@ -160,14 +160,20 @@ def test_of_items_that_held_a_string_the_newest_is_regretted(names: str) -> None
 
 @pytest.mark.parametrize(
     ("older", "is_regretted"),
-    [("QX-48213-B of src/core/tax_rates.py", True), ("QX-48213-B", False)],
+    [
+        ("QX-48213-B and RY-70511-C", True),
+        ("QX-48213-B of src/core/tax_rates.py", True),
+        ("QX-48213-B", False),
+        ("src/core/tax_rates.py", False),
+    ],
 )
 def test_an_older_item_is_regretted_only_if_it_held_two_of_the_strings(
     older: str, is_regretted: bool
 ) -> None:
+    held = "QX-48213-B and RY-70511-C are of src/core/tax_rates.py"
     turns = [({"at": "a"}, f"{WORDS} {older}")]
-    turns += [({"at": "b"}, f"QX-48213-B of src/core/tax_rates.py\n{WORDS}"), ({"at": "c"}, WORDS)]
-    session = replayed(*turns, end="QX-48213-B is of src/core/tax_rates.py")
+    turns += [({"at": "b"}, f"{held}\n{WORDS}"), ({"at": "c"}, WORDS)]
+    session = replayed(*turns, end=held)
     costs = {regret.removal.item_id: regret.tokens > 0 for regret in session.regrets}
     assert costs == ({"r0": False, "r1": True} if is_regretted else {"r1": True})
 
