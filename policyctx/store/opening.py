@@ -191,9 +191,13 @@ def stores_in(
 
 
 def stores_below(root: str | os.PathLike[str]) -> list[str]:
-    """Return the names of folders in a folder that hold a store, the first twenty, sorted."""
-    with reading_at(store_root(root)) as backend:
+    """Return the names of folders in a folder that hold a store, the first twenty, sorted.
+
+    There are none where it cannot be read.
+    """
+    with suppress(OSError, StoreError), reading_at(store_root(root)) as backend:
         return _stores_below(backend)
+    return []
 
 
 def filled_in(root: str, session: str | None) -> tuple[str, str | None]:
