@@ -350,8 +350,8 @@ class ContextFileSystem:
         `max_contents` is the same for the number of contents. A content that a live placeholder
         names stays, by the records of every session in this root, and so does one that was saved in
         the last hour. What a living writer saved and has not recorded yet stays whatever the clocks
-        say. `ended` says that no session continues: neither of these two stays then. `idle` says
-        it of a session that wrote nothing for so many seconds. `only_own` keeps the contents of all
+        say. With `ended` no session continues, and neither of these two stays. `idle` means this
+        for a session that wrote nothing for so many seconds. `only_own` keeps the contents of all
         sessions but this one; `ended` then means this one alone. `picked` are paths, each with a
         rule for the report: they are removed in place of what the limits say. With
         `compress: zstd`, contents that stay and are not named are compressed. Raises `StoreError`.

@@ -287,9 +287,7 @@ class Memory:
     calls: int = 0
     """Number of lists that were returned since the session object was made."""
     unreadable: tuple[str, ...] = ()
-    """The SHA-256 of each unreadable record of which no warning was given yet. The records are of
-    the kinds that sessions write; they are skipped and stay in the store."""
-
+    """The SHA-256 of each unreadable record without a warning yet, which is skipped and kept."""
     originals: set[Original] = field(default_factory=set)
     """The secrets that were replaced in messages and that the store keeps."""
 
@@ -338,8 +336,7 @@ class Memory:
 
     def take_over(self, correction: Correction | None, write_ttl: int, idle: float | None) -> None:
         """Replace what is known of earlier calls, where something else is given."""
-        self.correction = correction or self.correction
-        self.write_ttl = write_ttl or self.write_ttl
+        self.correction, self.write_ttl = correction or self.correction, write_ttl or self.write_ttl
         self.paused = self.paused if idle is None else idle
 
     def returned(

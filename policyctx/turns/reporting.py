@@ -243,7 +243,7 @@ class Notices:
         """The model that was called last; a name that none has before the first call."""
         self._unknown: set[str] = set()
         """The models of unknown windows of which a warning was given."""
-        self._over_window: bool | None = None
+        self._warned_of_window: bool | None = None
         """Whether the store failed when the last request was larger than the window, of which a
         warning was given; None if it was not larger."""
         self._compared = 0
@@ -293,7 +293,7 @@ class Notices:
             if isinstance(model.tokenizer, str) and model.tokenizer in _REMOTE:
                 return
             if (conversation.tally("chars").total + facts.chars_beside) * _TOKENS_PER_CHAR < window:
-                self._over_window = None
+                self._warned_of_window = None
                 return
         tokens = conversation.counted(facts)
         if known.forgets:
@@ -306,15 +306,15 @@ class Notices:
         before, count = self._compared, conversation.reading.message_count
         self._compared = count
         if tokens <= window:
-            self._over_window = None
+            self._warned_of_window = None
             return
         fates = planned.fates if known.forgets else conversation.fates
         further = range(before if before <= count else count - 1, count)
         left = (_tokens_left(message, conversation, fates) for message in further)
         fails = bool(self.writes.problem)  # what helps differs
-        if self._over_window is not fails or any(one > window for one in left):
+        if self._warned_of_window is not fails or any(one > window for one in left):
             yield _over_window(tokens, window, conversation, fates, facts, place=place, fails=fails)
-        self._over_window = fails
+        self._warned_of_window = fails
 
     def _unknown_windows(self, policy: OffloadPolicy, facts: Facts) -> Iterator[str]:
         """Yield a warning, once for each model, if shares are those of a window nobody knows."""
